@@ -16,7 +16,7 @@ from .example import Row
 from .figures import Figure, ratio, sign_test
 from .run import Run
 from .scorers.latency import part_of
-from .tables import regrouped
+from .tables import group_by_session
 
 SHARES = (
     "passed", "exact", "first_line", "parse_ok", "place", "shown", "kept_shown", "exact_shown",
@@ -93,7 +93,7 @@ def _by_part(a: Sequence[Row], b: Sequence[Row], seed: int) -> Iterator[Differen
 def compare_rows(a: Sequence[Row], b: Sequence[Row], seed: int = 0) -> tuple[int, list[Difference]]:
     """Return how many rows both have, and every field that can be compared."""
     others = {each["id"]: each for each in b}
-    common = regrouped([each for each in a if each["id"] in others])
+    common = group_by_session([each for each in a if each["id"] in others])
     return len(common), list(_differences(common, others, seed))
 
 

@@ -40,16 +40,16 @@ FEW_GROUPS = 8  # under which resampling groups says nothing; rows are resampled
 _BLOCK_CELLS = 4_000_000  # of the weights held at once
 
 
-def numbered(groups: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
+def number_groups(groups: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
     """Return the number of each row's group [rows], counted from 0, and how many there are."""
     numbers: dict[Hashable, int] = {}
     found = [numbers.setdefault(one, len(numbers)) for one in groups]
     return np.asarray(found, np.int64), len(numbers)
 
 
-def drawn_together(groups: Sequence[Hashable]) -> NDArray[np.int64]:
+def independent_units(groups: Sequence[Hashable]) -> NDArray[np.int64]:
     """Return the number of what each row is drawn with [rows]: its group, of few the row itself."""
-    found, count = numbered(groups)
+    found, count = number_groups(groups)
     return np.arange(len(groups)) if count < FEW_GROUPS else found
 
 
@@ -115,7 +115,7 @@ def _alone(rows: Sequence[Row], cell: Cell, seed: int) -> Figure:
 
 def _figures(rows: Sequence[Row], cells: Sequence[Cell], seed: int) -> list[Figure]:
     if not rows or not cells:
-        return [unmeasured(0) for _ in cells]
+        return [no_figure(0) for _ in cells]
     tops = np.zeros((len(rows), len(cells)))
     bottoms = np.zeros_like(tops)
     counts = np.zeros(len(cells), np.int64)
@@ -125,7 +125,9 @@ def _figures(rows: Sequence[Row], cells: Sequence[Cell], seed: int) -> list[Figu
         counted = known & cell.members
         tops[counted, column], bottoms[counted, column] = top[counted], bottom[counted]
         counts[column] = counted.sum()
-    group = drawn_together([each.get("group", each.get("id", at)) for at, each in enumerate(rows)])
+    group = independent_units(
+        [each.get("group", each.get("id", at)) for at, each in enumerate(rows)]
+    )
     terms = np.hstack([tops, bottoms])
     lows, highs = bootstrap(terms, _quotients, group, seed, TABLE_RESAMPLES)
     found = []
@@ -133,7 +135,7 @@ def _figures(rows: Sequence[Row], cells: Sequence[Cell], seed: int) -> list[Figu
         n, below = int(counts[column]), bottoms[:, column].sum()
         value = float(tops[:, column].sum() / below) if below else 0.0
         if n < max(cell.least, 1) or not below:
-            found.append(unmeasured(n))
+            found.append(no_figure(n))
         elif cell.metric.kind == "share" and (value in (0.0, 1.0) or lows[column] == highs[column]):
             found.append(share(round(value * n), n))
         else:
@@ -173,14 +175,14 @@ class Figure:
         return self.value is not None
 
 
-def unmeasured(n: int) -> Figure:
+def no_figure(n: int) -> Figure:
     return Figure(None, None, None, n)
 
 
 def share(hits: int, n: int) -> Figure:
     """Return ``hits`` of ``n`` with Wilson's interval."""
     if n == 0:
-        return unmeasured(0)
+        return no_figure(0)
     p, z2 = hits / n, _Z * _Z
     middle = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = _Z / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
@@ -195,7 +197,7 @@ def ratio(
 ) -> Figure:
     """Return the sum of ``tops`` by that of ``bottoms`` (ones: the mean), bootstrapped by group."""
     terms = [*zip(tops, bottoms or [1.0] * len(tops), strict=True)]
-    return combined(terms, _quotients, groups or range(len(terms)), seed)
+    return figure_of_sums(terms, _quotients, groups or range(len(terms)), seed)
 
 
 def quantile(
@@ -203,10 +205,10 @@ def quantile(
 ) -> Figure:
     """Return a quantile, interpolated as NumPy does, bootstrapped by group."""
     if not values:
-        return unmeasured(0)
+        return no_figure(0)
     order = np.argsort(values, kind="stable")
     ordered = np.asarray(values, np.float64)[order]  # [values]
-    group, count = numbered(groups or range(len(values)))
+    group, count = number_groups(groups or range(len(values)))
     found = [_quantile(ordered, times[group[order]], q) for times in draws(count, seed)]
     return Figure(float(np.quantile(ordered, q)), *middle_95(found), len(values))
 
@@ -220,7 +222,7 @@ def _quantile(ordered: Floats, times: Floats, q: float) -> float:
     return float(low + (at - below) * (high - low))
 
 
-def combined(
+def figure_of_sums(
     terms: Sequence[Sequence[float]],
     combine: Callable[[Floats], Floats],
     groups: Sequence[Hashable],
@@ -235,8 +237,8 @@ def combined(
     table = np.asarray(terms, np.float64)  # [rows, terms]
     value = float(combine(table.sum(axis=0)[None])[0, 0]) if len(table) else math.nan
     if math.isnan(value):
-        return unmeasured(len(terms))
-    low, high = bootstrap(table, combine, numbered(groups)[0], seed)
+        return no_figure(len(terms))
+    low, high = bootstrap(table, combine, number_groups(groups)[0], seed)
     return Figure(value, float(low[0]), float(high[0]), len(terms))
 
 

@@ -53,7 +53,7 @@ class GatheredRequest:
     region: tuple[int, int] = (0, 0)  # 0-based lines [first, last) of the document
     parts: tuple[tuple[str, int], ...] = ()  # how many edits and excerpts of each kind it has
 
-    def answered(self, prediction: Prediction) -> Prediction:
+    def to_document(self, prediction: Prediction) -> Prediction:
         """Return the prediction for the whole document."""
         moved = tuple(
             replace(each, start=each.start + self.offset, end=each.end + self.offset)

@@ -21,9 +21,9 @@ from .gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
 from .predictors import ReadyPredictor
 from .run import OnDone, Run, quiet
 from .sandbox.sandbox import Execute, run_program
-from .scorers import chat, infill, latency, next_edit, replay, steps
+from .scorers import infill, latency, next_edit_scores, replay_tables, small_questions, step_tables
 from .scorers.likelihood import has_likelihood, nats_of, nats_of_nothing, prompt_of
-from .scorers.next_edit import changed_lines, lines_written
+from .scorers.next_edit_scores import find_difference, lines_written
 from .spec import RunSpec
 from .tables import Table
 
@@ -32,12 +32,12 @@ _NAME = re.compile(r"[^\W\d]\w{2,}")
 #: Tables of a run, by task.
 TABLES: dict[str, Callable[[Sequence[Row], int], Iterator[Table]]] = {
     "infill": infill.tables,
-    "edits": next_edit.tables,
-    "carry-on": next_edit.suite_tables,
-    "chat": chat.tables,
+    "edits": next_edit_scores.tables,
+    "carry-on": next_edit_scores.suite_tables,
+    "chat": small_questions.tables,
     "bench": latency.tables,
-    "replay": replay.tables,
-    "steps": steps.tables,
+    "replay": replay_tables.tables,
+    "steps": step_tables.tables,
 }
 
 
@@ -88,13 +88,13 @@ def evaluate_in_turn(
 def answer(example: Example, predictor: ReadyPredictor, spec: RunSpec) -> Example:
     """Return the example with its request, prediction and what only now can be measured."""
     if example.task == "chat":
-        request = chat.request_for(example, spec)
+        request = small_questions.request_for(example, spec)
         return replace(example, request=request, prediction=predictor.ask(request))
     asked = gather(example, spec)
     prediction = None
     if not spec.likelihood:
         began_s = time.perf_counter()
-        prediction = asked.answered(predictor.ask(asked.request))
+        prediction = asked.to_document(predictor.ask(asked.request))
         if predictor.model is None:  # baselines do not measure themselves
             total_ms = round(1000 * (time.perf_counter() - began_s), 1)
             prediction = replace(prediction, stats=replace(prediction.stats, total_ms=total_ms))
@@ -107,7 +107,7 @@ def _measured(example: Example, asked: GatheredRequest, model: Model | None) -> 
         count = None if model is None else len(model.tokenizer.encode(example.middle))
         return {"answer_tokens": count}
     text, texts = example.moment.text, example.truth.texts
-    first, last = changed_lines(text, texts[0]) if texts else (0, 0)
+    first, last = find_difference(text, texts[0]) if texts else (0, 0)
     return {
         "reached": asked.region[0] <= first and last <= asked.region[1] if texts else None,
         "parts": dict(asked.parts),
@@ -126,7 +126,7 @@ def _likelihood(example: Example, asked: GatheredRequest, model: Model | None) -
     if not example.truth.texts:
         return {"nats": None, "nats_quiet": nats_of_nothing(model, asked.request)}
     text, wanted = example.moment.text, example.truth.texts[0]
-    first, last = changed_lines(text, wanted)
+    first, last = find_difference(text, wanted)
     above = asked.region[0] - (asked.request.region or asked.region)[0]  # lines cut off
     new = lines_written(text, wanted)
     return {
@@ -165,12 +165,12 @@ def judge(example: Example, spec: RunSpec, execute: Execute = run_program) -> Ex
     if example.prediction is None or spec.task == "outcomes":  # the gate labels these itself
         return example
     if spec.task == "chat":
-        return replace(example, score=chat.score(example, execute))
+        return replace(example, score=small_questions.score(example, execute))
     if spec.task == "infill":
         decided = replace(example, decision=infill.decide(example))
         return replace(decided, score=infill.score(decided, execute))
-    decided = replace(example, decision=next_edit.decide(example, spec.threshold or 0.0))
-    return replace(decided, score=next_edit.score(decided))
+    decided = replace(example, decision=next_edit_scores.decide(example, spec.threshold or 0.0))
+    return replace(decided, score=next_edit_scores.score(decided))
 
 
 def rescore(run: Run, spec: RunSpec, execute: Execute = run_program) -> Run:

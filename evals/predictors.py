@@ -28,13 +28,13 @@ from redraft.model.records import (
     RecentEdit,
 )
 from redraft.model.remote import RemotePredictor, until_ready
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.propose import propose
+from redraft.model.rules.rule_edits import RuleEdit
 from redraft.model.text.common import common_ends
 from redraft.model.wire import check_request
 
 from .gather import SERVED
-from .models import OnProgress, check_plan, find_model, ignored, load, plan_of
+from .measured_model import OnProgress, check_plan, find_model, ignore_progress, load, plan_of
 from .spec import SHIPPED, RunSpec
 
 NONE, COPY_LAST_EDIT, RULES = "none", "copy-last-edit", "rules"
@@ -56,7 +56,7 @@ class ReadyPredictor:
     model: Model | None = None  # if it runs in this process
 
 
-def described(spec: RunSpec, report: OnProgress = ignored) -> RunSpec:
+def identify_model(spec: RunSpec, report: OnProgress = ignore_progress) -> RunSpec:
     """Return the description with the name and the hash of what predicts.
 
     Fetches or makes the model if it is missing.
@@ -110,10 +110,10 @@ def ready_with(model: Model, plan: Plan | None = None) -> ReadyPredictor:
 
 
 def _remote(spec: RunSpec) -> ReadyPredictor:
-    return blocking(RemotePredictor(spec.server, spec.key))
+    return block_on(RemotePredictor(spec.server, spec.key))
 
 
-def blocking(predictor: Predictor) -> ReadyPredictor:
+def block_on(predictor: Predictor) -> ReadyPredictor:
     """Return a predictor of an event loop as one that blocks, once it is ready.
 
     Its loop is in another thread: a replay asks it from within a loop.

@@ -116,7 +116,7 @@ def _excerpt(text: str, cursor: int) -> str:
 
 
 def _written(example: Example) -> str:
-    from .scorers.next_edit import lines_written
+    from .scorers.next_edit_scores import lines_written
 
     return "\n".join(lines_written(example.moment.text, example.truth.texts[0]))
 

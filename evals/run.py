@@ -16,7 +16,7 @@ from redraft.model.errors import InvalidRequest, SettingsError
 from redraft.model.validation import read
 
 from .example import Example, Row
-from .spec import RunSpec, saved_spec
+from .spec import RunSpec, spec_fields
 
 FORMAT = 2  # of the file
 
@@ -43,7 +43,7 @@ class Run:
             self.file.write(json.dumps(example.to_json()) + "\n")
             self.file.flush()
 
-    def missing(self, ids: Iterable[str]) -> list[str]:
+    def find_missing(self, ids: Iterable[str]) -> list[str]:
         """Return the ids that have no example yet."""
         return [each for each in ids if each not in self.examples]
 
@@ -113,7 +113,7 @@ def read_run(path: Path) -> Run:
                 f"{path} is a run of another release (format {header.get('format', 1)}, not "
                 f"{FORMAT}): its lines lack what this one needs. Make it again."
             )
-        run = Run(read(RunSpec, saved_spec(dict(header["run"]))), dict(header["machine"]))
+        run = Run(read(RunSpec, spec_fields(dict(header["run"]))), dict(header["machine"]))
         for line in lines[1:-1]:  # what follows the last newline is torn or nothing
             example = Example.from_json(json.loads(line))
             run.examples[example.id] = example

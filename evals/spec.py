@@ -211,7 +211,7 @@ def _is_saved(one: Any) -> bool:
     return bool(one.metadata.get("saved", True))
 
 
-def saved_spec(data: Mapping[str, Any]) -> dict[str, Any]:
+def spec_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a saved description, those of older releases under their new names."""
     known = {each.name for each in fields(RunSpec) if _is_saved(each)}
     found = {name: data[name] for name in known & data.keys() if data[name] not in ("", None)}

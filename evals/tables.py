@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .example import Row
-from .figures import LEAST, Cell, Figure, combined, figures, quantile, unmeasured
+from .figures import LEAST, Cell, Figure, figure_of_sums, figures, no_figure, quantile
 from .metrics import show_quiet_score
 
 MetricKind = Literal["share", "mean", "ratio"]
@@ -75,7 +75,7 @@ class Percentile(Metric):
     def figure(self, rows: Iterable[Row], least: int = 1, seed: int = 0) -> Figure:
         counted = [each for each in rows if each.get(self.field) is not None]
         if len(counted) < max(least, 1):
-            return unmeasured(len(counted))
+            return no_figure(len(counted))
         values = [float(each[self.field]) for each in counted]
         return quantile(values, self.q, [each["group"] for each in counted], seed)
 
@@ -94,8 +94,8 @@ class Score(Metric):
         ]
         seen = [each for each in counted if each.get(self.field) is not None]
         if len(seen) < max(least, 1):
-            return unmeasured(len(seen))
-        return combined(terms, _score, [each["group"] for each in counted], seed)
+            return no_figure(len(seen))
+        return figure_of_sums(terms, _score, [each["group"] for each in counted], seed)
 
     TERMS = ("delta_chrf", "shown_left", "quiet")
 
@@ -147,7 +147,7 @@ def overall(title: str, metrics: Sequence[Metric], rows: Sequence[Row], seed: in
     return Table(title, tuple(metrics), _rows(metrics, rows, {"all": 1}, lambda _: "all", seed))
 
 
-def parted(
+def table_by_label(
     title: str,
     metrics: Sequence[Metric],
     rows: Sequence[Row],
@@ -196,7 +196,7 @@ def order_of(label: str) -> tuple[int, str]:
     return (int(digits) if digits.isdecimal() else 0, label)
 
 
-def regrouped(rows: Sequence[Row]) -> list[Row]:
+def group_by_session(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of a replay grouped by session if it has enough sessions."""
     if not by_session(rows):
         return list(rows)

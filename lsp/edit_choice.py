@@ -16,7 +16,7 @@ from redraft.model.records import Candidate, Prediction
 from redraft.model.rules.arity import Signature, calls, is_missing
 from redraft.model.rules.propose import place_key
 from redraft.model.rules.renames import renames_of
-from redraft.model.rules.touched_names import changed_signatures, reported_by_edits
+from redraft.model.rules.touched_names import reports_of_edits, signature_changes
 from redraft.model.text.code_queries import prose_rows
 from redraft.model.text.syntax import language_of, parse_cached
 
@@ -85,15 +85,15 @@ def edit_filters(place: Snapshot, context: Gatherer, taken: ChangedLines) -> tup
 def refuse_unrelated(question: Question) -> EditFilter:
     """Return what refuses edits that have nothing to do with the last ones."""
     user = question.snapshot.asked_from
-    parameters = changed_signatures(user.recent)
+    parameters = signature_changes(user.recent)
     about = question.about
     names = [*user.names, about] if about is not None and about.name else None
 
-    def unrelated(edit: Edit) -> Abstain | None:
+    def refuse_unrelated(edit: Edit) -> Abstain | None:
         is_related = names is None or follows(edit, names)
         return None if is_related and not is_astray(edit, parameters) else UNRELATED
 
-    return unrelated
+    return refuse_unrelated
 
 
 def fits_call(question: Question) -> EditFilter:
@@ -128,7 +128,7 @@ def lines_reported(place: Snapshot) -> frozenset[int]:
     """Return the lines, 0-based, of which the editor reports what the last edits caused."""
     reports = place.reports
     lines = place.lines if reports else []
-    return frozenset(line for line, _ in reported_by_edits(place.recent, reports, lines))
+    return frozenset(line for line, _ in reports_of_edits(place.recent, reports, lines))
 
 
 def parts_of(question: Question, prediction: Prediction) -> list[Candidate]:

@@ -17,7 +17,7 @@ from redraft.model.rules.arity import Signature, calls, means, signatures
 from redraft.model.rules.diagnostics import find_undefined_name
 from redraft.model.rules.imports import find_imports
 from redraft.model.rules.siblings import find_lacking_literals, new_names
-from redraft.model.rules.touched_names import Touched, call_changes, list_written, reported_by_edits
+from redraft.model.rules.touched_names import Touched, call_changes, list_written, reports_of_edits
 from redraft.model.rules.unused_imports import find_unused
 from redraft.model.text.names import places_of
 from redraft.model.text.syntax import language_of
@@ -214,7 +214,7 @@ def _cursor_in(document: OpenText, line: int, name: str) -> int:
 def _reported(snapshot: Snapshot) -> Iterator[tuple[int, Touched]]:
     """Yield the lines where the editor reports errors that the last edits may have caused."""
     if snapshot.reports:
-        yield from reported_by_edits(snapshot.recent, snapshot.reports, snapshot.lines)
+        yield from reports_of_edits(snapshot.recent, snapshot.reports, snapshot.lines)
 
 
 def _wrong_calls(snapshot: Snapshot, context: Gatherer) -> Iterator[_WrongCall]:

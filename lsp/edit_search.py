@@ -147,7 +147,7 @@ class NextEdit:
         wrong = (
             precedence.refuse("next_edit", snapshot, self._memory.outcomes)
             or refuse_now(snapshot)
-            or self._memory.rejections.hidden("next_edit", snapshot)
+            or self._memory.rejections.refuse("next_edit", snapshot)
         )
         if wrong is not None:
             return wrong

@@ -96,7 +96,7 @@ class GhostText:
             return first
         if (inside := why_inside_character(snapshot.text, snapshot.cursor)) is not None:
             return inside
-        if (hidden := self._memory.rejections.hidden("infill", snapshot)) is not None:
+        if (hidden := self._memory.rejections.refuse("infill", snapshot)) is not None:
             return hidden
         if not snapshot.is_invoked and _is_renaming(snapshot):
             return RENAMING

@@ -67,11 +67,11 @@ class Latest:
         for slot in [slot for slot in self._tasks if _yields(slot, uri, kind)]:
             self._cancel(slot)
 
-        async def limited() -> T:
+        async def run_in_time() -> T:
             async with asyncio.timeout(limit_s):
                 return await work()
 
-        return await self._only(_Slot(uri, kind, True), key, prefetch or limited())
+        return await self._only(_Slot(uri, kind, True), key, prefetch or run_in_time())
 
     def cancel(self, uri: str, *kinds: Kind) -> None:
         """Cancel the requests of a document: those of ``kinds``, or all."""

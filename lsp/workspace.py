@@ -243,7 +243,7 @@ class Workspace:
             index=self.context.indexer.index.generation,
             budget=self.settings.context_tokens or self.context_tokens or BUDGET,
             is_focused=self.is_focused,
-            snoozed_s=self.snoozed_s(),
+            snoozed_s=self.snooze_left_s(),
             load=self.load.now(),
         )
 
@@ -274,7 +274,7 @@ class Workspace:
         """Return a question with what takes time to gather: excerpts, edits and reports."""
         return replace(question, request=self.context.complete(question))
 
-    def snoozed_s(self) -> float:
+    def snooze_left_s(self) -> float:
         """Return the seconds until suggestions come by themselves again."""
         return max(0.0, self.snoozed_until_s - self.clock())
 

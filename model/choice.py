@@ -130,15 +130,15 @@ def speed_of(model: ModelInfo, placement: Placement) -> Speed | None:
     """
     notes = read_notes(calibration_file())
 
-    def noted(each: ModelInfo) -> Calibration | None:
+    def calibration_of(each: ModelInfo) -> Calibration | None:
         return notes.get(calibration_key(each, placement.variant, placement.provider, threads))
 
     threads = placement.threads
-    own = noted(model)
+    own = calibration_of(model)
     if own is not None and own.is_fresh(time.time()):
         return _speed(own, 1.0, is_measured=True)
     smallest = info(DEFAULT_MODEL)
-    found = noted(smallest)
+    found = calibration_of(smallest)
     if found is None:
         return None
     ratio = estimate_bytes(model.config, "fp32") / estimate_bytes(smallest.config, "fp32")
@@ -149,7 +149,7 @@ def _speed(found: Calibration, ratio: float, is_measured: bool) -> Speed | None:
     """Return the speed of a model whose passes take ``ratio`` times as long as those measured."""
     if found.prefill is None or found.passes is None:
         return None
-    passes = PassPrices.measured(found.passes.widths)
+    passes = PassPrices.from_probe(found.passes.widths)
     line_ms = LINE_PASSES * passes.of(LINE_POSITIONS)
     edit_ms = EDIT_PASSES * passes.of(EDIT_POSITIONS) + 1e3 * EDIT_READ * found.prefill.token_s
     return Speed(ratio * line_ms, ratio * edit_ms, is_measured)

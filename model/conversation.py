@@ -15,7 +15,7 @@ from .decode.completion import Brief, Draft
 from .decode.passes import Passes
 from .decode.sampling import confidence, softmax
 from .errors import InvalidRequest, ModelNotReady, NoChatTemplate, WeightsError
-from .prompts.chat import ChatTemplate
+from .prompts.chat_template import ChatTemplate
 from .prompts.format import Prompt
 from .prompts.registry import predicts_edits, takes_grammars
 from .records import (

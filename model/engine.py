@@ -412,7 +412,7 @@ class Engine:
         """Answer until the engine is closed or idle, or this model is not to run any more."""
         self._chores = list(model.chores)
         while (job := self._next(model.backend)) is not None:
-            problem = model.backend.changed() or model.why_outdated()
+            problem = model.backend.why_changed() or model.why_outdated()
             if problem or (problem := self._compute(model, job)):
                 log.warning("%s; loading the model.", problem)
                 self._report("loading", None, problem)
@@ -475,7 +475,7 @@ class Engine:
 
         def is_over() -> bool:
             nonlocal problem
-            problem = problem or model.backend.changed()
+            problem = problem or model.backend.why_changed()
             if problem or self._closing or job.answer.cancelled():
                 return True
             if job.reads_ahead and self._queue:

@@ -32,7 +32,7 @@ from .decode.pass_costs import PassPrices
 from .errors import InvalidRequest, RedraftError, UnknownModel
 from .network.quantize import HALF
 from .predict import Chore, Loader, LoadProgress, Model, warm_up
-from .prompts.chat import ChatTemplate
+from .prompts.chat_template import ChatTemplate
 from .prompts.redraft3 import REGION_TOKENS, ROOM_TO_GROW
 from .prompts.tokenizer import Tokenizer
 from .runtime.backend import Backend
@@ -156,11 +156,11 @@ def _stored_device(name: str, variant: str | None, provider: str | None) -> Devi
 def _load(name: str, device: Device, threads: int | None, report: LoadProgress) -> Model:
     """Return a model in memory, fetched first where it is missing."""
 
-    def fetching(progress: Progress) -> None:
+    def report_fetch(progress: Progress) -> None:
         fetches = progress.stage in ("wait", "download")
         report("downloading" if fetches else "loading", progress.fraction, progress.label)
 
-    folder = ensure(name, device.variant, fetching)
+    folder = ensure(name, device.variant, report_fetch)
     report("loading", None, "")
     return _open(name, folder, device, threads)
 
@@ -254,7 +254,7 @@ def _budget_and_prices(backend: OnnxBackend, found: Calibration) -> tuple[int, P
     passes = found.passes
     if passes is None:
         return budget, None
-    return budget, PassPrices.measured(passes.widths, passes.masks_ms, passes.mask_ms)
+    return budget, PassPrices.from_probe(passes.widths, passes.masks_ms, passes.mask_ms)
 
 
 def estimate_kept_bytes(backend: Backend, budget: int) -> int:
@@ -285,7 +285,7 @@ def usual_on_cpu() -> str:
 def choose_served(found: ModelInfo) -> Served:
     """Return which variant of a model is available for a provider."""
 
-    def served(provider: str, usual: str) -> str:
+    def choose_variant(provider: str, usual: str) -> str:
         wanted = found.default_variant
         chosen = wanted if provider == "CPU" and wanted in ("fp32", "q4") else usual
         if found.origin is not None or chosen in found.prebuilt:
@@ -293,4 +293,4 @@ def choose_served(found: ModelInfo) -> Served:
         fitting = [v for v in found.prebuilt if (v in HALF) == (provider == "CUDA")]
         return wanted if wanted in fitting else next(iter(fitting), "")
 
-    return served
+    return choose_variant

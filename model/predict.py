@@ -33,12 +33,12 @@ from .decode.retry import FittingSearch
 from .decode.speculative import write
 from .errors import InvalidRequest
 from .gate.blocks import openers
-from .prompts.chat import ChatTemplate
+from .prompts.chat_template import ChatTemplate
 from .prompts.format import Declined, Prompt
 from .prompts.registry import REDRAFT_3, format_of
 from .prompts.tokenizer import Tokenizer
 from .records import LEAST_LOG, EditRequest, ModelStatus, Prediction, Stats, StepCallback
-from .rules.example import RuleEdit
+from .rules.rule_edits import RuleEdit
 from .runtime.backend import CHUNK, Backend, Cancelled, Denoises, Sequence
 from .runtime.prefix_cache import PrefixCache
 

@@ -13,7 +13,7 @@ from .http.limits import Limits
 from .http.prometheus import CONTENT_TYPE, METRICS, Metrics
 from .http.responses import HttpProblem, as_json, translate_errors
 from .routes import (
-    chat,
+    chat_completions,
     feedback,
     llamacpp,
     mercury,
@@ -32,7 +32,7 @@ ROUTES = (
     openai,
     models,
     mercury,
-    chat,
+    chat_completions,
     decision_routes,
     feedback,
     llamacpp,

@@ -16,7 +16,7 @@ from redraft.model.config import AUTO
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import load, model_for, with_options, write_json
 
-from . import options as opt
+from . import run_options as opt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,15 +78,15 @@ def bench(
     )
     loader = onnx_loader(model, settings.variant, settings.provider, settings.threads)
 
-    def loaded() -> Model:
+    def load_model() -> Model:
         return loader(lambda *_: None)
 
-    with opt.open_run_for(opt.SavedRun(out), opt.described(spec)) as run:
-        run_bench(run, loaded, json_file, quick, spec.limit, beside)
+    with opt.open_run_for(opt.SavedRun(out), opt.identify_model(spec)) as run:
+        run_bench(run, load_model, json_file, quick, spec.limit, beside)
 
 
 def _context(spec: RunSpec, quick: bool, beside: str | None) -> int | None:
-    from redraft.evals.latency.bench import QUICK_CONTEXT
+    from redraft.evals.latency.editor_latency import QUICK_CONTEXT
 
     default = 1_024 if beside else QUICK_CONTEXT if quick else None
     return spec.context_tokens or default
@@ -94,7 +94,7 @@ def _context(spec: RunSpec, quick: bool, beside: str | None) -> int | None:
 
 def run_bench(
     run: Run,
-    loaded: Callable[[], Model],
+    load_model: Callable[[], Model],
     json_file: Path | None,
     quick: bool = False,
     limit: int | None = None,
@@ -106,13 +106,13 @@ def run_bench(
         RedraftError: the model cannot be loaded, or the other server cannot be asked.
         Exit: it was stopped.
     """
-    from redraft.evals.latency import bench as measuring
+    from redraft.evals.latency import editor_latency as measuring
     from redraft.evals.latency.beside import compare
     from redraft.evals.pipeline import TABLES
     from redraft.evals.scorers.aims import results
     from redraft.server.commands.console import bar, out
 
-    from .tables import show_tables
+    from .print_tables import show_tables
 
     amount = measuring.QUICK if quick else measuring.Amount()
     if limit:
@@ -126,7 +126,7 @@ def run_bench(
         try:
             if beside:
                 say("loading the model")
-                model = loaded()
+                model = load_model()
                 try:
                     context = run.spec.context_tokens or 0
                     for each in compare(model, beside, context, amount.runs, say):
@@ -134,7 +134,7 @@ def run_bench(
                 finally:
                     model.backend.close()
             else:
-                measuring.measure(run, loaded, amount, say)
+                measuring.measure(run, load_model, amount, say)
         except KeyboardInterrupt:
             stopped = True
     rows = run.rows()
@@ -161,7 +161,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
             f"{place} is neither a folder nor a file. Name the root of a workspace, or a file such "
             "as train-files.jsonl.zst."
         )
-    from redraft.evals.latency.workspace import unpack
+    from redraft.evals.latency.workspace_costs import unpack
 
     with tempfile.TemporaryDirectory(prefix="redraft-workspace-") as folder:
         unpack(place, Path(folder))
@@ -170,7 +170,7 @@ def measure_workspace(place: Path, json_file: Path | None) -> None:
 
 def _measure_folder(folder: Path, json_file: Path | None) -> None:
     from redraft.evals.latency import REDRAFT
-    from redraft.evals.latency.workspace import memory_of, workspace_cost
+    from redraft.evals.latency.workspace_costs import memory_of, workspace_cost
     from redraft.server.commands.console import bar, out
     from rich.table import Table
     from rich.text import Text

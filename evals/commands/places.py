@@ -31,8 +31,8 @@ def places(
     """Rank the lines of open files after each edit and compare them with the edits that follow."""
     from itertools import islice
 
+    from redraft.evals.places.place_tables import measure, tables
     from redraft.evals.places.sources import read_moments
-    from redraft.evals.places.tables import measure, tables
     from redraft.lsp.edit_places import SURE_CHANCE
     from redraft.model.places.ranker import load_ranker, load_shipped_ranker
     from redraft.server.commands.console import out

@@ -14,7 +14,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import with_options
 
-from . import options as opt
+from . import run_options as opt
 
 REPLAY = RunSpec("replay", context_tokens=1_024)
 
@@ -35,17 +35,17 @@ def replay(
     kept: opt.SavedRun = opt.NOTHING_KEPT,
 ) -> None:
     """Play recordings through the language server and compare what it shows with what was typed."""
-    from redraft.evals.replay.runs import replay_all
-    from redraft.evals.scorers.replay import tables
+    from redraft.evals.replay.replay_runs import replay_all
+    from redraft.evals.scorers.replay_tables import tables
     from redraft.evals.sources.scripts import fingerprint, read_scripts
 
-    from .tables import show_tables
+    from .print_tables import show_tables
 
     scripts = read_scripts(paths)
     first, *more = [script.name for script in scripts]
     source = f"{first} and {len(more)} more" if more else first
-    spec = opt.settled(replace(spec, source=source, sample=fingerprint(scripts)))
-    with opt.open_run_for(kept, opt.described(spec)) as run:
+    spec = opt.apply_user_settings(replace(spec, source=source, sample=fingerprint(scripts)))
+    with opt.open_run_for(kept, opt.identify_model(spec)) as run:
         with opt.progress_of("replaying") as progress:
             replay_all(scripts, spec, run, progress, jobs, ray)
         if not run.examples:

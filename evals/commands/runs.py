@@ -13,7 +13,7 @@ import typer
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import check_writable
 
-from . import options as opt
+from . import run_options as opt
 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN.jsonl")]
 
@@ -30,7 +30,7 @@ def compare(
     from redraft.evals.compare import compare as compare_runs
     from redraft.evals.run import read_run
 
-    from .tables import show_comparison
+    from .print_tables import show_comparison
 
     first, second = read_run(a), read_run(b)
     common, found = compare_runs(first, second)
@@ -58,7 +58,7 @@ def score(
     from redraft.evals.pipeline import TABLES, rescore
     from redraft.evals.run import open_run, read_run
 
-    from .tables import show_tables
+    from .print_tables import show_tables
 
     before = read_run(path)
     changed = before.spec

@@ -14,7 +14,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import with_options
 
-from . import options as opt
+from . import run_options as opt
 
 OUTCOMES = RunSpec("outcomes", model="redraft-0.5b", context_tokens=1_024)
 
@@ -41,18 +41,18 @@ def outcomes(
 ) -> None:
     """Ask a model at moments whose outcome is known, for 'redraft gate ship' and 'eval gate'."""
     from redraft.evals.pipeline import evaluate
-    from redraft.evals.sources.known import known_moments
+    from redraft.evals.sources.known import sample_moments
 
     sources = [path for path in (commits, files) if path]
     if not sources:
         raise SettingsError("Name --commits FILE.jsonl.zst, --files FILE.jsonl.zst or both.")
     source = " ".join(path.name for path in sources)
     with (
-        opt.opened(replace(spec, source=source)) as (full, predictor),
+        opt.open_and_identify(replace(spec, source=source)) as (full, predictor),
         opt.open_run_for(opt.SavedRun(out, resume), full) as run,
         opt.progress_of("asking") as progress,
     ):
-        moments = known_moments(commits, files, spec.share, spec.limit, spec.seed)
+        moments = sample_moments(commits, files, spec.share, spec.limit, spec.seed)
         evaluate(moments, run, predictor, progress)
 
 
@@ -74,8 +74,8 @@ def ship(
 
     A task of which the runs hold nothing keeps the shipped weights.
     """
-    from redraft.evals.gate.fit import card_of, fit_gate, judges_among, samples_of
-    from redraft.evals.gate.samples import newest, shown_to_gate
+    from redraft.evals.gate.samples import candidates_for_gate, newest
+    from redraft.evals.gate.shipped_fit import card_of, fit_gate, judges_among, samples_of
     from redraft.evals.run import read_run
     from redraft.model.gate.gate import SHIPPED, read_gate, write_gate
     from redraft.server.commands.console import out as console
@@ -86,7 +86,7 @@ def ship(
             f"{', '.join(judges_among(read))} is for testing and never fitted on. Name runs over "
             "training commits."
         )
-    labels = list(shown_to_gate(newest(read)))
+    labels = list(candidates_for_gate(newest(read)))
     samples = samples_of(labels)
     if not labels:
         raise SettingsError("These runs hold no candidate that a rule lets pass. Name larger ones.")

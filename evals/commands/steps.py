@@ -14,7 +14,7 @@ from redraft.evals.spec import RunSpec
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import with_options, write_json
 
-from . import options as opt
+from . import run_options as opt
 
 STEPS = RunSpec("steps", context_tokens=1_024)
 SCENES = RunSpec("scenes", context_tokens=1_024)
@@ -46,11 +46,11 @@ def steps(
     The last table says of each question to the model how long after the last key it was decided,
     and how much of its prompt had been read before: first questions about a place, and later ones.
     """
-    from redraft.evals.scorers.steps import tables
-    from redraft.evals.steps.runs import play_all
+    from redraft.evals.scorers.step_tables import tables
+    from redraft.evals.steps.walk_runs import play_all
     from redraft.evals.steps.walks import AS_WRITTEN, IN_ORDER, choose_walks
 
-    from .tables import show_tables
+    from .print_tables import show_tables
 
     mix = AS_WRITTEN if outcomes else IN_ORDER
     walks = choose_walks(source, spec.limit, spec.seed, _PER_WALK, mix)
@@ -59,7 +59,7 @@ def steps(
     way = "every place" if outcomes else spec.eagerness
     sample = f"{spec.seed} {_PER_WALK} {way}"
     spec = replace(spec, source=source.name, sample=sample)
-    with opt.opened(spec) as (full, ready), opt.open_run_for(kept, full) as run:
+    with opt.open_and_identify(spec) as (full, ready), opt.open_run_for(kept, full) as run:
         with opt.progress_of("playing steps") as progress:
             play_all(walks, ready, full, run, progress, asks_all=outcomes)
         show_tables(run, list(tables(run.rows(), full.seed)), kept.json_file)
@@ -86,7 +86,10 @@ def scenes(
         raise SettingsError(
             f"No scene is {only!r}. Name one of {', '.join(w.id for w in known())}."
         )
-    with opt.opened(spec) as (full, ready), opt.progress_of("playing scenes") as progress:
+    with (
+        opt.open_and_identify(spec) as (full, ready),
+        opt.progress_of("playing scenes") as progress,
+    ):
         found = play_scenes(walks, ready, full, _TABS, progress)
     table = Table("scene", "places", "left", "wrong", "offered, and why nothing more was")
     for each in found:

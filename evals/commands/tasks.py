@@ -17,8 +17,8 @@ from redraft.model.errors import SettingsError
 from redraft.model.gate.eagerness import threshold
 from redraft.server.commands.options import with_options
 
-from . import options as opt
-from .gate import gate
+from . import run_options as opt
+from .compare_gates import gate
 from .places import places
 from .replay import replay
 from .runs import compare, report, score, show
@@ -82,7 +82,7 @@ def infill(
         check_bubblewrap()
     tokens = spec.context_tokens or (WHOLE if human_eval else SERVED)
     spec = opt.with_source(replace(spec, context_tokens=tokens), source, examples)
-    with opt.opened(spec) as (full, predictor):
+    with opt.open_and_identify(spec) as (full, predictor):
         asked = _sampled(examples, spec)
         _warn_of_long(asked, predictor, spec.max_tokens or 0)
         _evaluate(full, asked, predictor, kept, "filling gaps", no_sandbox)
@@ -149,7 +149,7 @@ def edits(
         raise SettingsError("--ablate and --likelihood are for --commits, not for --suite.")
     examples, source = _moments(commits, suite)
     spec = opt.with_source(replace(spec, task=suite or "edits"), source, examples)
-    with opt.opened(spec) as (full, predictor):
+    with opt.open_and_identify(spec) as (full, predictor):
         _check_likelihood(predictor, spec.likelihood)
         asked = _sampled(examples, spec)
         if ablate:
@@ -185,10 +185,10 @@ def _ablate(
 ) -> None:
     """Measure once with all context and once without each kind; each way has its run file."""
     from redraft.evals.pipeline import ABLATIONS, evaluate_in_turn
-    from redraft.evals.scorers.next_edit import BY_CONTEXT
+    from redraft.evals.scorers.next_edit_scores import BY_CONTEXT
     from redraft.evals.tables import rows_of_parts
 
-    from .tables import show_less, show_tables
+    from .print_tables import show_less, show_tables
 
     with ExitStack() as files, opt.progress_of("predicting edits in all ways") as progress:
         runs = {
@@ -224,12 +224,12 @@ def chat(
     Python that it writes runs in bubblewrap.
     """
     from redraft.evals.sandbox.sandbox import check_bubblewrap
-    from redraft.evals.scorers.chat import examples
+    from redraft.evals.scorers.small_questions import examples
 
     questions = examples()
     if not no_sandbox:
         check_bubblewrap()
-    with opt.opened(opt.with_source(spec, "", questions)) as (full, predictor):
+    with opt.open_and_identify(opt.with_source(spec, "", questions)) as (full, predictor):
         asked = _sampled(questions, spec)
         _evaluate(full, asked, predictor, kept, "conversing", no_sandbox)
 
@@ -251,7 +251,7 @@ def _evaluate(
     """Ask, keep the run, and show its tables."""
     from redraft.evals.pipeline import TABLES, evaluate
 
-    from .tables import show_tables
+    from .print_tables import show_tables
 
     execute = opt.execute_with(no_sandbox)
     with opt.open_run_for(kept, spec) as run:

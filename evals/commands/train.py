@@ -269,7 +269,7 @@ def places(
     seed: Seed = 0,
 ) -> None:
     """Train the ranker of places on commits: about five minutes of one core, no torch."""
-    from redraft.model.training.places.train import train
+    from redraft.model.training.places.train_ranker import train
     from redraft.server.commands.console import out as console
     from rich.progress import Progress
 

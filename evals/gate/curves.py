@@ -19,12 +19,12 @@ from redraft.model.gate.gate import Gate, Head
 from redraft.model.records import Task
 
 from ..example import Example, Row
-from ..figures import drawn_together, draws, middle_95
+from ..figures import draws, independent_units, middle_95
 from ..metrics import utility
 from ..run import Run
 from ..sources.begun import POSITIONS, position_of
 from ..tables import Metric
-from .samples import Labelled, examples_of, labelled
+from .samples import Labelled, examples_of, label_candidates
 
 NEXT_EDIT = "next edit"
 PLACES = (*POSITIONS, NEXT_EDIT)
@@ -102,11 +102,15 @@ def moments_of(runs: Iterable[Run]) -> list[LabelledMoment]:
 def _moments_of(run: Run) -> Iterator[LabelledMoment]:
     """Yield the moments of a run, those of steps with the answers about all places, in order."""
     if run.spec.task != "steps":
-        yield from (LabelledMoment(each, tuple(labelled(each))) for each in examples_of(run))
+        yield from (
+            LabelledMoment(each, tuple(label_candidates(each))) for each in examples_of(run)
+        )
         return
     for example in run.examples.values():
         answers = map(Example.from_json, example.measured["asked"])
-        yield LabelledMoment(example, tuple(one for each in answers for one in labelled(each)))
+        yield LabelledMoment(
+            example, tuple(one for each in answers for one in label_candidates(each))
+        )
 
 
 def policies(
@@ -312,7 +316,7 @@ def _drawn(blocks: Sequence[str], seed: int) -> list[np.ndarray[tuple[int], np.d
     """Return the candidates of each resample: whole blocks, or single ones of few blocks."""
     if not blocks:
         return []
-    member, every = drawn_together(blocks), np.arange(len(blocks))
+    member, every = independent_units(blocks), np.arange(len(blocks))
     drawing = draws(int(member.max()) + 1, seed, _RESAMPLES)
     return [np.repeat(every, times.astype(np.int64)[member]) for times in drawing]
 

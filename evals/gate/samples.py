@@ -57,7 +57,7 @@ class Labelled:
         return self.group if self.kind == "replayed" else self.source
 
 
-def labelled(example: Example, least: float = SERVED_LEAST) -> Iterator[Labelled]:
+def label_candidates(example: Example, least: float = SERVED_LEAST) -> Iterator[Labelled]:
     """Return the candidates of an example, best first.
 
     Those whose outcome is unknown are left out.
@@ -231,13 +231,13 @@ def examples_of(run: Run) -> Iterator[Example]:
         yield from [example] if asked is None else map(Example.from_json, asked)
 
 
-def shown_to_gate(run: Run) -> Iterator[Labelled]:
+def candidates_for_gate(run: Run) -> Iterator[Labelled]:
     """Return the candidates of a run that no rule keeps from being shown.
 
     They are whole, however improbable, as a user who asks for them gets them.
     """
     for example in examples_of(run):
-        yield from (each for each in labelled(example, LEAST_LOG) if not each.barred)
+        yield from (each for each in label_candidates(example, LEAST_LOG) if not each.barred)
 
 
 def newest(runs: Iterable[Run]) -> Run:

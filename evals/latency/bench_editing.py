@@ -37,7 +37,7 @@ from redraft.model.records import EditRequest, ModelStatus, Prediction, Stats, T
 from ..replay.clock import SetClock
 from ..replay.clock import run as in_simulated_time
 from ..run import Run
-from ..scorers.latency import timed
+from ..scorers.latency import record_answer
 
 _KEY_S = 0.1  # simulated, between two keys of a line
 _LINE_S = 1.0  # simulated, after a line: its typist reads it, and the next edit is asked for
@@ -249,10 +249,10 @@ async def _in_way(
         if number and time.perf_counter() > end:
             break
         said, took = await _press(typist, engine, key, way)
-        run.add(timed(f"{way}:{context}:{number}", way, context, _task(way), said, took))
+        run.add(record_answer(f"{way}:{context}:{number}", way, context, _task(way), said, took))
     for number, said in enumerate(await _overtaken(typist, engine, _task(way), end)):
         kind = f"{way}, behind a cancelled one"
-        run.add(timed(f"{kind}:{context}:{number}", kind, context, _task(way), said))
+        run.add(record_answer(f"{kind}:{context}:{number}", kind, context, _task(way), said))
 
 
 async def _first(engine: Engine, model: Model, context: int, way: Way, keys: int, run: Run) -> None:
@@ -264,7 +264,7 @@ async def _first(engine: Engine, model: Model, context: int, way: Way, keys: int
         if way == "first next edit, read ahead":
             await engine.predict(replace(begun, read_ahead="stable"))
         said, took = await _press(typist, engine, "x", way)
-        run.add(timed(f"{way}:{context}:{number}", way, context, "next_edit", said, took))
+        run.add(record_answer(f"{way}:{context}:{number}", way, context, "next_edit", said, took))
 
 
 def _task(way: Way) -> Task:

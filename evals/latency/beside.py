@@ -23,8 +23,8 @@ from redraft.model.predict import Model
 from redraft.model.records import EditRequest
 
 from ..example import Example, Row
-from ..scorers.latency import measured
-from .bench import SAMPLES, TYPED, Say, ask, emptied, path_of, places, sample_text
+from ..scorers.latency import record_figures
+from .editor_latency import SAMPLES, TYPED, Say, ask, empty_cache, path_of, places, sample_text
 
 TIMEOUT_S = 120.0
 MOST_TOKENS = 24  # written for one line
@@ -98,7 +98,7 @@ class OtherServer:
             ) from error
 
 
-def typed_lines(context: int) -> list[Line]:
+def lines_while_typing(context: int) -> list[Line]:
     """Return one line to finish per key of a text that is typed back into a real file."""
     text = sample_text(SAMPLES[0])
     start = text.index("def parse_known_args")
@@ -140,7 +140,7 @@ def compare(
     ways: dict[str, Asking] = {"llama.cpp order": other.infill, "our order": other.completion}
     for way, asking in ways.items():
         say(f"typing {TYPED} characters beside {url}, in {way}")
-        yield from _pairs(f"a key typed, {way}", typed_lines(context), model, asking, True)
+        yield from _pairs(f"a key typed, {way}", lines_while_typing(context), model, asking, True)
     lines = other_lines(context, runs)
     random.Random(1).shuffle(lines)
     for way, asking in ways.items():
@@ -152,9 +152,9 @@ def _pairs(
     kind: str, lines: Sequence[Line], model: Model, asking: Asking, cached: bool
 ) -> Iterator[Example]:
     """Return an example for every line; none where the other server has no such route."""
-    with emptied(model) as warm:
+    with empty_cache(model) as warm:
         for number, line in enumerate(lines):
-            with nullcontext(warm) if cached else emptied(model) as fresh:
+            with nullcontext(warm) if cached else empty_cache(model) as fresh:
                 ours_ms, ours = _timed(lambda line=line, fresh=fresh: _ours(fresh, line))  # type: ignore[misc]
             theirs_ms, theirs = _timed(lambda line=line: asking(line, cached))  # type: ignore[misc]
             if theirs is None:
@@ -167,7 +167,7 @@ def _pairs(
                 "theirs_exact": _is_exact(theirs, line),
             }
             if number or not cached:  # the first one fills both caches
-                yield measured(f"{kind}:{number}", kind, score)
+                yield record_figures(f"{kind}:{number}", kind, score)
 
 
 def _timed(asking: Callable[[], str | None]) -> tuple[float, str | None]:

@@ -16,13 +16,13 @@ from redraft.model.edits.hunks import hunks_of
 from redraft.model.errors import SettingsError
 from redraft.model.records import RecentEdit
 from redraft.model.text.syntax import language_of
-from redraft.model.training.places.moments import (
+from redraft.model.training.places.place_moments import (
     WHOLE,
     OpenFile,
     PlaceMoment,
     make,
+    merge_history,
     moments_of,
-    shown,
     with_open_files,
 )
 from redraft.model.training.shards import read_records
@@ -81,7 +81,9 @@ def _of_pull_request(group: str, rows: list[dict[str, Any]]) -> Iterator[PlaceMo
             language = language_of(row["path"]) or ""
             states.append(OpenFile(row["path"], language, list(lines), left))
         now = states.pop(number)
-        yield PlaceMoment(rows[0]["repo"], group, now, tuple(states), shown(history), following)
+        yield PlaceMoment(
+            rows[0]["repo"], group, now, tuple(states), merge_history(history), following
+        )
 
 
 def _change(step: dict[str, Any]) -> tuple[int, int, tuple[str, ...]]:

@@ -22,9 +22,9 @@ from redraft.model.edits.edit import Edit
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Task
 
-from .answers import TRACE, ReplayPredictor, TimedAnswer, Trace
 from .clock import SimulatedLoop
 from .editor import ReplayEditor
+from .simulated_predictor import TRACE, ReplayPredictor, TimedAnswer, Trace
 
 #: Lines from the cursor within which an edit is in sight; a farther one takes two Tabs.
 NEAR_LINES = 2
@@ -98,11 +98,11 @@ def play(
     """
     results = _Player(script, predictor, settings).results(chosen)
 
-    async def following() -> MomentResult | None:
+    async def find_next() -> MomentResult | None:
         return await anext(results, None)
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        while (result := runner.run(following())) is not None:
+        while (result := runner.run(find_next())) is not None:
             yield result
 
 

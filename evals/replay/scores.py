@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from redraft.evals.scorers.at_rest import compare, needed
+from redraft.evals.scorers.at_rest import compare, has_work_left
 from redraft.lsp.learning.matching import UNSEEN_S, WITHIN, match, until_rest
 from redraft.lsp.learning.recorded_moments import DocumentChange, ReplayMoment, Script
 from redraft.model.edits.edit import Edit
@@ -21,8 +21,8 @@ from redraft.model.text.syntax import language_of
 
 from .. import metrics
 from ..example import Example, Moment, Row, Truth
-from .answers import TimedAnswer
 from .player import EditorQuestion, MomentResult, ShownEdit
+from .simulated_predictor import TimedAnswer
 
 #: Lines by which an unchanged suggestion may move and still be the same episode.
 _SLACK_LINES = 2
@@ -40,7 +40,7 @@ class Scorer:
     def example(self, result: MomentResult) -> Example:
         """Return a moment with the scores of the suggestion that is shown."""
         moment, shown = result.moment, result.shown
-        left = needed(self._following(moment), moment.at_s, self._script.ends_s)
+        left = has_work_left(self._following(moment), moment.at_s, self._script.ends_s)
         reasons = ((_NAMES[each.task], each.reason) for each in result.questions)
         row: Row = {
             "session": moment.session,

@@ -14,7 +14,7 @@ from redraft.model.edits.edit import Edit
 from ..metrics import delta_chrf
 
 
-def needed(steps: Sequence[DocumentChange], at_s: float, ends_s: float) -> bool | None:
+def has_work_left(steps: Sequence[DocumentChange], at_s: float, ends_s: float) -> bool | None:
     """Return whether something was left to do: the user typed within :data:`QUIET_S`.
 
     None: unknown, as the first change came from elsewhere, or the recording ends.

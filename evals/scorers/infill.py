@@ -16,7 +16,7 @@ from redraft.model.records import EditRequest
 from ..example import Decision, Example, Row
 from ..metrics import errors_added, exact, first_line_exact, length_class
 from ..sandbox.sandbox import Execute, run_program
-from ..tables import Metric, Table, overall, parted
+from ..tables import Metric, Table, overall, table_by_label
 from .costs import costs, draft_columns, draft_fields
 
 METRICS = (
@@ -95,4 +95,4 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     quality = [metric for metric in metrics if metric.field in BY_PART]
     for title, label in PARTS:
         if len({label(each) for each in rows}) > 1:
-            yield parted(title, quality, rows, label, seed)
+            yield table_by_label(title, quality, rows, label, seed)

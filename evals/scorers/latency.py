@@ -57,7 +57,7 @@ BESIDE = (
 )
 
 
-def timed(
+def record_answer(
     name: str, kind: str, context: int, task: Task, prediction: Prediction, score: Row | None = None
 ) -> Example:
     """Return one answer of the model with what it took.
@@ -81,7 +81,7 @@ def timed(
     return Example(name, name, task, tags, prediction=prediction, score=took | (score or {}))
 
 
-def measured(name: str, kind: str, score: Row) -> Example:
+def record_figures(name: str, kind: str, score: Row) -> Example:
     """Return figures that are of no answer."""
     return Example(name, name, tags={"kind": kind}, score=score)
 

@@ -51,7 +51,7 @@ def position_of(text: str, cursor: int) -> Position:
     return "empty body" if begins_body(text, cursor) else "new line"
 
 
-def begun_gaps(change: CommitChange) -> Iterator[Example]:
+def gaps_in_new_code(change: CommitChange) -> Iterator[Example]:
     """Return some gaps of the file as the commit left it.
 
     They are bodies, parts of lines, and gaps of ``gaps_of`` with nothing below.

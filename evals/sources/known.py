@@ -17,7 +17,7 @@ from redraft.model.text.syntax import language_of
 from redraft.model.training.shards import read_records
 
 from ..example import Example
-from .begun import begun_gaps
+from .begun import gaps_in_new_code
 from .commits import MOST_LINES, CommitChange, changes_of, in_turn, rank, unix
 from .gaps import gaps_of
 
@@ -25,7 +25,7 @@ from .gaps import gaps_of
 TURN = {"gap": 3, "begun": 4}
 
 
-def known_moments(
+def sample_moments(
     commits: Path | None, files: Path | None, share: float, limit: int | None, seed: int
 ) -> list[Example]:
     """Return the moments of a sample, kinds and languages taking turns.
@@ -85,7 +85,7 @@ def _of_commits(records: Iterable[dict[str, Any]]) -> Iterator[Example]:
 
 def _in_file(change: CommitChange) -> Iterator[Example]:
     yield from (_known("gap", gap) for gap in gaps_of(change))
-    yield from (_known("begun", gap) for gap in begun_gaps(change))
+    yield from (_known("begun", gap) for gap in gaps_in_new_code(change))
 
 
 def _of_files(records: Iterable[dict[str, Any]]) -> Iterator[Example]:

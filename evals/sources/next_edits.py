@@ -20,7 +20,7 @@ from redraft.model.edits.edit import LineChange
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst
 from redraft.model.prompts.redraft3 import window
 from redraft.model.records import RecentEdit
-from redraft.model.training.commits import order_hunks
+from redraft.model.training.commit_edits import order_hunks
 from redraft.model.training.moments import end_of_edits
 
 from ..example import Example, Moment, OtherFile, Truth

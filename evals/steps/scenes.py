@@ -9,10 +9,10 @@ from redraft.lsp.editor_settings import LspSettings
 from redraft.model.edits.hunks import hunks_of
 
 from ..predictors import ReadyPredictor
-from ..replay.answers import ReplayPredictor
+from ..replay.simulated_predictor import ReplayPredictor
 from ..run import OnDone, quiet
 from ..spec import RunSpec
-from .player import Tabs, take_all
+from .walk_player import Tabs, take_all
 from .walks import Walk
 
 

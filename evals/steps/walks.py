@@ -17,7 +17,12 @@ import zstandard
 from redraft.model.edits.edit import LineChange
 from redraft.model.errors import SettingsError
 from redraft.model.text.syntax import language_of
-from redraft.model.training.places.moments import MomentMix, OpenFile, edited_files, with_open_files
+from redraft.model.training.places.place_moments import (
+    MomentMix,
+    OpenFile,
+    files_of_commit,
+    with_open_files,
+)
 from redraft.model.training.shards import read_records
 
 from ..sources.commits import rank, unix
@@ -170,7 +175,7 @@ def _of_commit(record: dict[str, Any], others: list[OpenFile], mix: MomentMix) -
     rng = random.Random(name)
     final = {file["path"]: unix(file["after"] or "") for file in record["files"]}
     files, steps = list[WalkFile](), list[WalkStep]()
-    for number, edited in enumerate(edited_files(record, mix, rng)):
+    for number, edited in enumerate(files_of_commit(record, mix, rng)):
         files.append(_file(edited.path, edited.lines, final[edited.path]))
         while edited.coming and len(steps) < MOST_STEPS:
             steps.append(WalkStep(number, edited.coming[0].change))

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from redraft.model.records import EditRequest, Importable, RecentEdit, RelatedFile
-from redraft.model.rules.example import lines_written
 from redraft.model.rules.imports import names_to_look_up
 from redraft.model.rules.modules import find_modules
-from redraft.model.text.imported_files import imported_modules
+from redraft.model.rules.rule_edits import lines_written
+from redraft.model.text.imported_files import find_imported_modules
 from redraft.model.text.syntax import Syntax
 
 from ..documents.open_documents import Splice
@@ -339,7 +339,7 @@ class Gatherer:
             region=region.lines,
             reach=lines_in_prompt(snapshot, region),
             names=names_near(snapshot, region),
-            modules=imported_modules(program_of(snapshot), language, snapshot.path),
+            modules=find_imported_modules(program_of(snapshot), language, snapshot.path),
             room=room,
             index=snapshot.index,
             text_of=self._text_of,

@@ -296,13 +296,13 @@ class Index:
                 if each.kind != "method" and not refuse(each.path)
             ]
 
-        def mentioning(word: str) -> list[str]:
+        def find_mentions(word: str) -> list[str]:
             return [path for path in generation.find_mentions(word) if not refuse(path)]
 
         def text(path: str) -> str | None:
             return None if refuse(path) else self.text(path)
 
-        return WorkspaceModules(places, mentioning, text)
+        return WorkspaceModules(places, find_mentions, text)
 
     @property
     def misses(self) -> bool:

@@ -167,7 +167,7 @@ class Indexer:
         self._wake.clear()
         self._work()
 
-    def found(self, path: str) -> Found | None:
+    def file_at(self, path: str) -> Found | None:
         """Return the file at a path, None if the last look did not list it."""
         return self._files.get(path)
 

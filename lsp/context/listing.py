@@ -31,7 +31,7 @@ from ..policy.ignore_files import (
 )
 from ..policy.secret_files import secret_in
 from . import git
-from .files import UnreadableFile, kind_of, lies_below, read_file
+from .safe_reading import UnreadableFile, kind_of, lies_below, read_file
 
 logger = logging.getLogger(__name__)
 _T = TypeVar("_T")

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..policy.git_patterns import Pattern
 from ..policy.ignore_files import IgnoreRules, as_bytes, folders_above
 from ..policy.secret_files import secret_in
-from .files import UnreadableFile, lies_below, read_file
+from .safe_reading import UnreadableFile, lies_below, read_file
 from .scored_excerpts import ScoredExcerpt
 
 logger = logging.getLogger(__name__)

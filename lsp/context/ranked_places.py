@@ -121,7 +121,7 @@ class RankedPlaces:
             if sum(1 for _ in unknown) > _AT_ONCE:
                 self._read_later(document)
                 return None
-        index = LineIndex.of(lines) if known is None else known.followed(lines)
+        index = LineIndex.of(lines) if known is None else known.follow(lines)
         self._keep(document.uri, index)
         return index
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from redraft.model.rules.touched_names import Touched
-from redraft.model.text.imported_files import family_of, imported_modules, is_meant
+from redraft.model.text.imported_files import family_of, find_imported_modules, is_meant
 
 from ..documents.open_documents import OpenText
 from ..documents.uris import code_language, uri_of
@@ -110,7 +110,7 @@ class UnopenedFiles:
 
     def _current(self, path: str) -> tuple[tuple[int, int], OpenText | None]:
         """Return a file as it is now; it is read only if it has changed."""
-        found, known = self._indexer.found(path), self._read.get(path)
+        found, known = self._indexer.file_at(path), self._read.get(path)
         stamp = stamp_of(found.file) if found is not None else None
         if stamp is None or self._refuse(path):
             return (0, 0), None
@@ -119,7 +119,7 @@ class UnopenedFiles:
 
     def _document(self, path: str) -> OpenText | None:
         """Read a file; None if it must not be read or cannot be edited."""
-        found = self._indexer.found(path)
+        found = self._indexer.file_at(path)
         if found is None or self._refuse(path) or not os.access(found.file, os.W_OK):
             return None
         text = read_code(found.folder, path, for_edits=True)
@@ -151,5 +151,5 @@ def _likely(wanted: _Wanted, rest: Callable[[], None]) -> list[str]:
 
 def _imports(document: OpenText, paths: Iterable[str]) -> bool:
     """Return whether a file imports one of some files."""
-    modules = imported_modules(document.text, document.language, document.path)
+    modules = find_imported_modules(document.text, document.language, document.path)
     return any(is_meant(path, modules) for path in paths)

@@ -30,12 +30,12 @@ def fit_own_gate(eagerness: Eagerness) -> list[str]:
     want = {task: Objective(ratios[eagerness]) for task, ratios in RATIOS.items()}
     made, trial = fit_own(load_shipped(), own.samples, want, own.other_model > 0)
     card = {
-        "taken": trial.taken, "told": trial.told, "weights": own.weights,
+        "taken": trial.taken, "told": trial.sentence, "weights": own.weights,
         "outcomes": own.count, "shown": own.shown, "hidden": own.hidden,
         "shipped": load_shipped().name, "eagerness": eagerness, "left_out": _left_out(own),
     }  # fmt: skip
     write_gate(recordings.learned, made, card)
-    return [trial.told, *_left_out(own)]
+    return [trial.sentence, *_left_out(own)]
 
 
 def _left_out(own: OwnSamples) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..context.files import UnreadableFile, read_behind_links, read_file
+from ..context.safe_reading import UnreadableFile, read_behind_links, read_file
 from ..documents.uris import file_of, uri_of
 from .git_patterns import Pattern, Patterns
 

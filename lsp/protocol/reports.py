@@ -89,7 +89,7 @@ def snooze(server: RedraftServer, minutes: str) -> dict[str, Any]:
             f"{SNOOZE_COMMAND} takes minutes from 0 to {_LONGEST_MIN:g}, got {minutes!r}"
         )
     server.snooze(60 * length)
-    return {"snoozedS": round(server.session.workspace.snoozed_s())}
+    return {"snoozedS": round(server.session.workspace.snooze_left_s())}
 
 
 async def status(server: RedraftServer, _: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
             "message": model.message,
             "contextTokens": model.context_tokens,
         },
-        "snoozedS": round(session.workspace.snoozed_s()),
+        "snoozedS": round(session.workspace.snooze_left_s()),
         "load": session.workspace.load.now()._asdict(),
         "gate": {"inUse": session.gates.gate().name, "own": session.gates.own.summary},
         "unreadFolders": session.workspace.context.unread,

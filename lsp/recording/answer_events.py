@@ -40,7 +40,7 @@ def answer_event(
     gate, draw = memory.gates.gate(), memory.gates.threshold_at(snapshot, question.task)
     pace = memory.pace.features(snapshot.at_s)
 
-    def weighed(candidate: Candidate) -> RecordedCandidate:
+    def weigh(candidate: Candidate) -> RecordedCandidate:
         verdict = gate.weigh(candidate, question.task, pace)
         return RecordedCandidate(
             edit=place_edit(snapshot.text, candidate.start, candidate.end, candidate.text),
@@ -63,7 +63,7 @@ def answer_event(
         question.number,
         question.task,
         place(snapshot.text, snapshot.cursor),
-        tuple(map(weighed, prediction.candidates)),
+        tuple(map(weigh, prediction.candidates)),
         shown=decision.suggestion.id if isinstance(decision, Offer) else None,
         reason=decision.reason or prediction.reason,
         threshold=draw.threshold,

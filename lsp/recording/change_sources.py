@@ -14,7 +14,7 @@ from pathlib import Path
 
 from redraft.model.text.common import find_changed_part
 
-from ..context.files import UnreadableFile, kind_of, read_file
+from ..context.safe_reading import UnreadableFile, kind_of, read_file
 from ..documents.history import BULK_CHARACTERS, BULK_LINES, ChangeKind
 from ..documents.open_documents import Splice
 from .recording_events import ChangeSource

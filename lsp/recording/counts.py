@@ -22,7 +22,7 @@ from redraft.model.errors import InvalidRequest, SettingsError
 from redraft.model.records import Task
 from redraft.model.validation import AnyText, Exactly, object_of, read
 
-from ..context.files import UnreadableFile, read_file
+from ..context.safe_reading import UnreadableFile, read_file
 
 FORMAT = "redraftStatistics@1.0"
 KEPT_DAYS = 90
@@ -224,7 +224,7 @@ class StatisticsFolder:
             raise SettingsError(f"{self.folder / left[0]} cannot be deleted; delete it by hand")
         return len(names)
 
-    def forgotten_since(self, since_s: float) -> bool:
+    def was_deleted_since(self, since_s: float) -> bool:
         """Return whether everything was deleted after a time, in s since 1970."""
         try:
             return (self.folder / _FORGOTTEN).lstat().st_mtime > since_s

@@ -187,7 +187,7 @@ class SessionStatistics:
 
     def _store(self, folder: StatisticsFolder, rows: Sequence[CountsRow], since_s: float) -> None:
         folder.prune(date.fromtimestamp(self._wall_s()))
-        if rows and not folder.forgotten_since(since_s):
+        if rows and not folder.was_deleted_since(since_s):
             folder.add(self._name, rows)
 
 

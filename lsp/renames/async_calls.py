@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.example import changes_in
+from redraft.model.rules.rule_edits import changes_in
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS, parse
 from tree_sitter import Node
@@ -120,7 +120,7 @@ def _awaited(source: CodeFile, name: str, files: WorkspaceFiles) -> list[FileRen
         for start, _, _ in each.spans:
             changes.add(start)
         if changes.spans:
-            found.append(changes.made())
+            found.append(changes.to_rename())
     return found
 
 
@@ -174,7 +174,7 @@ class _Changes:
         self.spans = set[tuple[int, int, str]]()
         self._functions = set[int]()  # made asynchronous, by their first byte
 
-    def made(self) -> FileRename:
+    def to_rename(self) -> FileRename:
         """Return the changes.
 
         Raises:

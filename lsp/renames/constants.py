@@ -12,7 +12,7 @@ from dataclasses import replace
 from redraft.model.records import RecentEdit
 from redraft.model.rules.alike.repeated_lines import ChangedLine, find_changed_lines, locate_lines
 from redraft.model.rules.alike.shapes import literal_of
-from redraft.model.rules.example import MOST_CHARS, MOST_EDITS, changes_in
+from redraft.model.rules.rule_edits import MOST_CHARS, MOST_EDITS, changes_in
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node

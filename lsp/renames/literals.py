@@ -17,7 +17,7 @@ from redraft.model.text.syntax import Syntax, descendants
 from tree_sitter import Node
 
 from .code_file import CodeFile, UnclearUse
-from .repeats import text_before
+from .repeated_changes import text_before
 from .whole_rename import FileRename, WholeRename, WorkspaceFiles
 
 _LITERALS = {"python": "dictionary", "go": "composite_literal"}
@@ -57,7 +57,7 @@ class _Literal:
     keys: dict[str, tuple[int, int]]  # spans by key; in Python up to the value
     callee: str  # function whose argument it is, "" for none
 
-    def written(self, name: str, fields: dict[str, str], language: str) -> list[Span]:
+    def convert_to(self, name: str, fields: dict[str, str], language: str) -> list[Span]:
         """Return the changes that make it a value of a type."""
         if language == "go":
             kind = self.node.child_by_field_name("type")
@@ -107,7 +107,7 @@ def _carried_on(
     if opens is None or type_ is None or not _fits(literal, type_):
         return
     name = opens[0]
-    spans = literal.written(name, type_.fields, own.language)
+    spans = literal.convert_to(name, type_.fields, own.language)
     result = FileRename(before, tuple(spans)).result.split("\n")
     was, rows = before.text.split("\n"), own.text.split("\n")
     first, last = line.row, literal.node.end_point.row
@@ -135,7 +135,7 @@ def _carried_on(
     row = literal.node.start_point.row
     others.sort(key=lambda each: (each.node.start_point.row < row, each.start))
     for each in others:
-        made = _joined(own, each.written(name, type_.fields, own.language))
+        made = _joined(own, each.convert_to(name, type_.fields, own.language))
         what = f"write line {each.node.start_point.row + 1} as `{name}`"
         yield WholeRename("", "", each.start, (made,), what)
 

@@ -12,11 +12,11 @@ from posixpath import dirname, join
 from typing import TypeAlias
 
 from redraft.model.edits.edit import Edit
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.import_places import kind_of
 from redraft.model.rules.imports import addition
+from redraft.model.rules.rule_edits import RuleEdit
 from redraft.model.text.code_queries import Import, imports_of
-from redraft.model.text.imported_files import imported_modules, module_of, stem_of
+from redraft.model.text.imported_files import find_imported_modules, module_of, stem_of
 from redraft.model.text.scopes import Occurrence
 from redraft.model.text.syntax import SCRIPTS
 from tree_sitter import Node
@@ -170,7 +170,7 @@ class _Move:
             if source is None:
                 continue
             text = changed.get(source.path, source.text)
-            modules = imported_modules(text, source.language, source.path)
+            modules = find_imported_modules(text, source.language, source.path)
             more = {*self._files.index.find_meant(modules, source.language)} - seen
             seen |= more
             waiting += more

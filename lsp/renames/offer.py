@@ -25,6 +25,7 @@ from ..suggestions.memory import Memory
 from ..suggestions.suggestion import Offer, Suggestion
 from ..workspace import Workspace
 from .async_calls import find_async, find_made_async
+from .call_series import find_series
 from .code_file import CodeFile, UnclearUse
 from .constants import find_constants, new_constants
 from .definition import RenamedDefinition, find_renamed
@@ -32,8 +33,7 @@ from .literals import find_literals, opens_literals
 from .members import find_members
 from .moves import RemovedDefinitions, find_moves
 from .removed_definitions import find_removed
-from .repeats import changes_keys, find_repeats
-from .series import find_series
+from .repeated_changes import changes_keys, find_repeats
 from .whole_rename import WholeRename, WorkspaceFiles, find_uses
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class WholeRenames:
 
     def _read(self, path: str) -> CodeFile | None:
         context = self._workspace.context
-        found = context.indexer.found(path)
+        found = context.indexer.file_at(path)
         if found is None or context.refuse(path):
             return None
         text = read_code(found.folder, path, for_edits=True)

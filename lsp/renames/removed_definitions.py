@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice
 
 from redraft.model.records import RecentEdit
-from redraft.model.rules.example import changes_in
+from redraft.model.rules.rule_edits import changes_in
 from redraft.model.text.definitions import definitions
 from redraft.model.text.syntax import SCRIPTS, parse
 

@@ -1,6 +1,6 @@
 """The whole rename of a definition: all its places in the workspace, or why it is unclear.
 
-A change that fits other places word for word has the same form; see :mod:`.series`.
+A change that fits other places word for word has the same form; see :mod:`.call_series`.
 """
 
 from __future__ import annotations

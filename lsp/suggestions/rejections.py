@@ -80,7 +80,7 @@ class Rejections:
         if self._quiet is not None and self._quiet[1] != self._place:
             self._quiet = None
 
-    def hidden(self, task: Task, snapshot: Snapshot) -> Abstain | None:
+    def refuse(self, task: Task, snapshot: Snapshot) -> Abstain | None:
         """Return why nothing is offered where the user hid a suggestion, None if it may be."""
         if self._quiet is None or self._quiet[0] != task or snapshot.is_invoked:
             return None

@@ -15,7 +15,7 @@ from redraft.model.edits.hunks import line_changes, lines_of
 from redraft.model.edits.origins import swaps
 from redraft.model.records import RecentEdit
 from redraft.model.rules.renames import renames_of
-from redraft.model.rules.touched_names import SIGNATURE, Touched, call_changes, reported_by_edits
+from redraft.model.rules.touched_names import SIGNATURE, Touched, call_changes, reports_of_edits
 from redraft.model.text.common import find_changed_part
 from redraft.model.text.lines import defines
 
@@ -60,7 +60,7 @@ def _of_report(question: Question, edit: Edit, _: Sequence[RecentEdit]) -> str:
         return wrong.message[:1].lower() + wrong.message[1:]
     for report in place.reports:
         if report.line in lines and next(
-            reported_by_edits(_recent(question), [report], place.lines), None
+            reports_of_edits(_recent(question), [report], place.lines), None
         ):
             message = " ".join(report.message.strip().partition("\n")[0].split())
             return f"the editor reports: {message.removesuffix('.')}"

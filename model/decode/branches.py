@@ -31,7 +31,7 @@ class OldText:
     tokens: tuple[int, ...]  # END included
     line_ends: frozenset[int]  # those of its tokens that hold a line end
 
-    def meeting(self, start: int, written: Seq[int]) -> int | None:
+    def find_meeting(self, start: int, written: Seq[int]) -> int | None:
         """Return where the old text goes on behind ``written``, or None where that is unclear.
 
         The last MEET tokens of ``written`` must stand in the old text behind ``start`` exactly
@@ -81,7 +81,7 @@ class Branch:
         """Log-probability of the branch as far as it is scored."""
         return self.log + sum(self.logs)
 
-    def wanted(self) -> Seq[int]:
+    def likely_tokens(self) -> Seq[int]:
         """Return the tokens that are likely to come next."""
         if self.known is not None:
             return self.known[len(self.tokens) :]
@@ -112,7 +112,7 @@ class Branch:
             if self.confirmed >= CONFIRM:
                 self.finish, self.joined = "joined", self.met
             return
-        self.met, self.confirmed = self.old.meeting(self.start, self.tokens), 0
+        self.met, self.confirmed = self.old.find_meeting(self.start, self.tokens), 0
 
     def text_tokens(self) -> list[int]:
         """Return the tokens of the whole region as this branch writes it, without END."""

@@ -114,7 +114,7 @@ class Canvas:
         self.tokens: list[int | None] = [None] * config.canvas_width
         self._p = [0.0] * config.canvas_width
         self.closed = False  # it needs no further step
-        self._bound = out.allowed() is not None  # the constraint may bind the next token
+        self._bound = out.token_mask() is not None  # the constraint may bind the next token
         self._steps = 0
 
     def window(self) -> IntArray:
@@ -220,7 +220,7 @@ class Canvas:
         """
         count = 0
         while self._bound and len(prefix := self._prefix()) < self.out.room():
-            allowed = self.out.allowed(prefix)
+            allowed = self.out.token_mask(prefix)
             if allowed is None:
                 self._bound = False
                 break

@@ -164,7 +164,7 @@ class Completion:
     def choose(self, row: int, scores: Scores) -> tuple[int, float]:
         """Return the next token and its probability: the likeliest, or a sample, of the allowed."""
         if self.needs_logits():
-            return self.choose_allowed(row, scores, self.allowed())
+            return self.choose_allowed(row, scores, self.token_mask())
         token, log = scores.best(row)
         return token, math.exp(log)
 
@@ -186,7 +186,7 @@ class Completion:
 
     def needs_logits(self) -> bool:
         """Return whether the next pass has to return whole distributions."""
-        return self.brief.plan.temperature > 0 or self.too_short() or self.allowed() is not None
+        return self.brief.plan.temperature > 0 or self.too_short() or self.token_mask() is not None
 
     def room(self) -> int:
         """Return how many tokens of a draft or a canvas the answer may still use."""
@@ -197,15 +197,15 @@ class Completion:
         """Return whether the answer may not end ``ahead`` tokens further on."""
         return len(self.tokens) + ahead < self.brief.limits.min_tokens
 
-    def allowed(self, ahead: Seq[int] = ()) -> BoolArray | None:
+    def token_mask(self, ahead: Seq[int] = ()) -> BoolArray | None:
         """Return which tokens [vocab] may follow these and those ``ahead``; None: any."""
         if not self._constrained or self.brief.constraint is None:
             return None
         if ahead:
-            return self.brief.constraint.allowed([*self.tokens, *ahead])
+            return self.brief.constraint.token_mask([*self.tokens, *ahead])
         count = len(self.tokens)
         if count not in self._known:
-            self._known = {count: self.brief.constraint.allowed(self.tokens)}
+            self._known = {count: self.brief.constraint.token_mask(self.tokens)}
             self._constrained = self._known[count] is not None
         return self._known[count]
 
@@ -231,14 +231,14 @@ class Completion:
         """Return the probability of the target after a row."""
         if scores.logits is None:
             return math.exp(float(scores.target_logprob[row]))
-        return float(self.distribution(row, scores, self.allowed())[target])
+        return float(self.distribution(row, scores, self.token_mask())[target])
 
     def likeliest(self, row: int, scores: Scores) -> list[tuple[int, float]]:
         """Return the likeliest tokens after a row, with their probabilities."""
         if scores.logits is None:
             logs = scores.top_logprob[row].astype(np.float64)
             return [*zip(scores.top[row].tolist(), np.exp(logs).tolist(), strict=True)]
-        probabilities = self.distribution(row, scores, self.allowed())
+        probabilities = self.distribution(row, scores, self.token_mask())
         if self.too_short():
             probabilities[self.brief.config.end_token] = 0.0
         best = np.argsort(-probabilities, kind="stable")[:TOP]
@@ -246,7 +246,7 @@ class Completion:
 
     def first_choices(self, scores: Scores, count: int) -> list[tuple[int, float]]:
         """Return the ``count`` likeliest first tokens and their probabilities, without END."""
-        probabilities = self.distribution(0, scores, self.allowed(), end=False)
+        probabilities = self.distribution(0, scores, self.token_mask(), end=False)
         best = np.argsort(-probabilities, kind="stable")[:count]
         return [(int(i), float(probabilities[i])) for i in best if probabilities[i] > 0]
 
@@ -262,7 +262,7 @@ class Completion:
         written = [token for token in self.tokens if token != end]
         kept, back = len(written), 1
         while True:
-            rest = constraint.closing(written[:kept], self.brief.limits.max_tokens - kept)
+            rest = constraint.shortest_end(written[:kept], self.brief.limits.max_tokens - kept)
             if rest is not None:
                 break
             if kept == 0:

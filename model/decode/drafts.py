@@ -165,10 +165,10 @@ _PRIORS: dict[DraftSource, Callable[[int], float]] = {
 def surest(one: Drafts, other: Drafts) -> Drafts:
     """Return the draft of which more tokens are likely to be right; of equals the first."""
 
-    def expected(drafts: Drafts) -> float:
+    def count_kept(drafts: Drafts) -> float:
         return sum(math.prod(each.chance for each in drafts[:i]) for i in range(1, len(drafts) + 1))
 
-    return other if expected(other) > expected(one) else one
+    return other if count_kept(other) > count_kept(one) else one
 
 
 @dataclass

@@ -50,7 +50,7 @@ _BEAM_TOKENS = 128
 class Constraint:
     """A condition on an answer, or on its beginning alone, which is not drafted."""
 
-    def allowed(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
+    def token_mask(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
         """Return a mask [vocab] over the token behind ``written``, the answer's tokens so far.
 
         None: every token may follow from here on.
@@ -61,11 +61,11 @@ class Constraint:
         """Return how many tokens of a draft may follow those written."""
         return 0
 
-    def forced(self, _written: Seq[int], /) -> tuple[int, ...]:
+    def must_follow(self, _written: Seq[int], /) -> tuple[int, ...]:
         """Return the tokens that must follow those written; they are drafts like others."""
         return ()
 
-    def closing(self, _written: Seq[int], _most: int, /) -> tuple[int, ...] | None:
+    def shortest_end(self, _written: Seq[int], _most: int, /) -> tuple[int, ...] | None:
         """Return the fewest tokens found, of so many at most, that make a whole answer.
 
         These are none where the answer may end anywhere; None: no such tokens were found.
@@ -80,7 +80,7 @@ class ForcedText(Constraint):
         self._bytes = text.encode("utf-8", "replace")
         self._vocab, (self._sorted, self._ids) = tokenizer.vocab_bytes, tokenizer.sorted_vocab
 
-    def allowed(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
+    def token_mask(self, written: Seq[int], /) -> NDArray[np.bool_] | None:
         """Return a mask over tokens that the text begins with, or that begin with its rest."""
         done = sum(len(self._vocab[token]) for token in written)
         if done >= len(self._bytes):
@@ -119,7 +119,7 @@ class GrammarConstraint(Constraint):
         self._closers, self._letter, self._ascii = vocab.closers, vocab.letter, vocab.ascii
         self._stop = vocab.end
 
-    def allowed(self, written: Seq[int], /) -> NDArray[np.bool_]:
+    def token_mask(self, written: Seq[int], /) -> NDArray[np.bool_]:
         self._follow(written)
         return self._mask(self._matcher)
 
@@ -127,7 +127,7 @@ class GrammarConstraint(Constraint):
         self._follow(written)
         return int(self._matcher.validate_tokens(list(draft)))
 
-    def forced(self, written: Seq[int], /) -> tuple[int, ...]:
+    def must_follow(self, written: Seq[int], /) -> tuple[int, ...]:
         self._follow(written)
         return tuple(self._matcher.compute_ff_tokens())
 
@@ -137,10 +137,10 @@ class GrammarConstraint(Constraint):
         Raises:
             InvalidRequest: none was found that is so short, or none at all.
         """
-        if self.closing((), max_tokens) is not None:
+        if self.shortest_end((), max_tokens) is not None:
             return
         most = max(LONGEST_SEARCH, max_tokens)
-        shortest = self.closing((), most) if max_tokens < most else None
+        shortest = self.shortest_end((), most) if max_tokens < most else None
         if shortest is None:
             raise InvalidRequest(
                 f"{_name(self._grammar)} cannot be fulfilled: no answer was found within "
@@ -151,7 +151,7 @@ class GrammarConstraint(Constraint):
             f"has {len(shortest)} tokens. Ask for more."
         )
 
-    def closing(self, written: Seq[int], most: int, /) -> tuple[int, ...] | None:
+    def shortest_end(self, written: Seq[int], most: int, /) -> tuple[int, ...] | None:
         """Look along brackets and quotes first, then follow a few beginnings side by side."""
         self._follow(written)
         return self._search(most, 1) or self._search(min(most, _BEAM_TOKENS), _BEAM)

@@ -290,7 +290,7 @@ def _draft(branch: Branch, brief: Brief, room: int) -> tuple[int, ...]:
     """Return the tokens that probably follow, as many as are worth a row."""
     unread = len(branch.tokens) - len(branch.rows)
     room = max(room - unread, 0)
-    wanted = branch.wanted()
+    wanted = branch.likely_tokens()
     if branch.known is not None or wanted:
         return tuple(wanted[:room])
     written = np.asarray([*branch.old.tokens[: branch.start], *branch.tokens], np.int64)

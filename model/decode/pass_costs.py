@@ -20,7 +20,7 @@ class PassPrices:
     mask_ms: float = 0.0  # more, for each that is one
 
     @classmethod
-    def measured(
+    def from_probe(
         cls, table: Mapping[int, float], masks_ms: float = 0.0, mask_ms: float = 0.0
     ) -> PassPrices:
         """Return the prices of a probe, ``{positions: ms}``; one position must be among them.

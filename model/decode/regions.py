@@ -11,8 +11,8 @@ from ..prompts.format import Prompt
 from ..prompts.redraft3 import REGION_MARGIN, narrow, room_of_region, window
 from ..prompts.tokenizer import Tokenizer
 from ..records import EditRequest
-from ..rules.example import RuleEdit
 from ..rules.propose import rank_edits, without_errors
+from ..rules.rule_edits import RuleEdit
 from .next_edit import RuleText
 
 #: Chance of an edit by rule from which the region is moved to it. A repeated edit is right at half

@@ -167,7 +167,7 @@ class Drafter:
         copied = self._usable(out, self._copied(out))
         drafts = surest(self._forced(out), surest(copied, self._guessed(out)))
         drafts_on_canvas = self._brief.config.has_canvases and self._brief.plan.drafts
-        if len(drafts) > FREE or not drafts_on_canvas or out.allowed() is not None:
+        if len(drafts) > FREE or not drafts_on_canvas or out.token_mask() is not None:
             return drafts
         guesses = self._brief.odds.of_guesses("canvas", *canvas.guess(passes, out))
         return self._usable(out, guesses)
@@ -175,7 +175,7 @@ class Drafter:
     def groups(self, out: Completion, drafts: Drafts) -> Groups:
         """Return behind which of the last token and ``drafts`` masks pay; without prices all."""
         config = self._brief.config
-        if config.adapter != "masks" or not self._brief.plan.drafts or out.allowed() is not None:
+        if config.adapter != "masks" or not self._brief.plan.drafts or out.token_mask() is not None:
             return _NO_MASKS
         if self._prices is None:
             return Groups(config.masks, tuple(range(len(drafts) + 1)))
@@ -208,9 +208,9 @@ class Drafter:
         It is verified like any draft: the same text may be cut into tokens in several ways.
         """
         constraint = self._brief.constraint
-        if constraint is None or not self._brief.plan.drafts or out.allowed() is None:
+        if constraint is None or not self._brief.plan.drafts or out.token_mask() is None:
             return ()
-        return self._brief.odds.of_forced(constraint.forced(out.tokens)[: out.room()])
+        return self._brief.odds.of_forced(constraint.must_follow(out.tokens)[: out.room()])
 
     def _guessed(self, out: Completion) -> Drafts:
         """Return guesses of masks, and what followed as much of them elsewhere."""
@@ -235,7 +235,7 @@ class Drafter:
         Without prices all pay.
         """
         drafts, constraint = drafts[: out.room()], self._brief.constraint
-        if constraint is not None and out.allowed() is not None:
+        if constraint is not None and out.token_mask() is not None:
             drafts = drafts[: constraint.legal(out.tokens, [each.token for each in drafts])]
         if self._prices is None:
             return drafts

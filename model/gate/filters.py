@@ -14,7 +14,7 @@ from ..edits.edit import Edit, LineChange
 from ..edits.syntax_errors import count_added_errors, tree_of
 from ..records import RecentEdit, Task
 from ..rules.renames import RenameScopes, namesake
-from ..rules.unknown_arguments import LANGUAGES, arguments_in, unknown_argument
+from ..rules.unknown_arguments import LANGUAGES, arguments_in, find_unknown_argument
 from ..text.common import common_ends
 from ..text.definitions import definitions_by_keyword
 from ..text.graphemes import is_inside_character
@@ -296,9 +296,11 @@ def passes_unknown(edit: Edit, situation: Situation) -> Abstain | None:
     names.difference_update(_ANY_NAME.findall(known))
     before = tree_of(edit.text, language, situation.path) if names else None
     after = parse(edit.result, language, before) if before is not None else None
-    name = unknown_argument(after, names, (start, start + len(new))) if after is not None else ""
+    name = (
+        find_unknown_argument(after, names, (start, start + len(new))) if after is not None else ""
+    )
     passed = arguments_in(edit.text[start:end], language) if name else ()
-    if not name or before is None or unknown_argument(before, passed, (start, end)):
+    if not name or before is None or find_unknown_argument(before, passed, (start, end)):
         return None
     said = f"nothing in sight defines '{name}', which the edit would pass"
     return Abstain("leaves_undefined", said)

@@ -70,7 +70,7 @@ class Trial:
     unlearned: tuple[str, ...] = ()  # why nothing was learned, by task
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The comparison in a sentence, with both numbers."""
         sign = ">" if self.own > self.shipped else "<" if self.own < self.shipped else "="
         both = f"yours, {self.outcomes} outcomes: {self.own:.2f} {sign} {self.shipped:.2f}"

@@ -20,8 +20,8 @@ from ..text.indentation import at_indent
 from ..text.names import is_word
 from ..text.syntax import language_of
 from .blocks import whole_blocks
+from .lines_below import without_repeats
 from .reasons import Abstain
-from .repeats import without_repeats
 
 _WORD = re.compile(r"\w+")
 _CLOSERS = ")]}>\"'`;, "  # what an editor puts behind the cursor, and what ends a statement

@@ -160,7 +160,7 @@ class _Builder:
             return self._activated(gate[0], up), factor
         which, out = "scored_masks" if tail else "mask_rows", f"{name}.mlp.gated"
 
-        def adapted(own: list[str]) -> list[NodeProto]:
+        def adapt(own: list[str]) -> list[NodeProto]:
             with self.nodes.branch(f"{out}.masked") as nodes:
                 index = self.indices[which]
                 one, other = (
@@ -175,7 +175,7 @@ class _Builder:
                 self._activated(gate[0], up, own[0])
             return nodes
 
-        self.nodes.add(self._if("placed", [out], adapted, plain))
+        self.nodes.add(self._if("placed", [out], adapt, plain))
         return out, factor
 
     def _activated(self, gate: str, up: str, out: str = "") -> str:

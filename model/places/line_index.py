@@ -1,7 +1,7 @@
 """Index of the lines of a text, as arrays; a change costs the lines that it touches.
 
-An index is immutable: :meth:`LineIndex.spliced` returns the index of the changed text and shares
-what stays. It equals a fresh index of that text (``tests/model/places/test_line_index.py``).
+An index is immutable: :meth:`LineIndex.replace_lines` returns the index of the changed text and
+shares what stays. It equals a fresh index of that text (``tests/model/places/test_line_index.py``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Postings:
         tokens, rows = _flat(lines, 0)
         return cls(tokens, rows, len(lines))
 
-    def spliced(self, first: int, last: int, lines: Sequence[tuple[int, ...]]) -> Postings:
+    def replace_lines(self, first: int, last: int, lines: Sequence[tuple[int, ...]]) -> Postings:
         """Return the postings once the lines [first, last) are replaced."""
         growth = len(lines) - (last - first)
         is_kept = (self.rows < first) | (self.rows >= last)
@@ -133,7 +133,9 @@ class LineIndex:
         words, parts, uses = (Postings.of([getattr(f, name) for f in facts]) for name in _POSTINGS)
         return cls(lines, (words, parts, uses), _numbers_of(facts))
 
-    def spliced(self, first: int, last: int, lines: Sequence[str], new: Sequence[str]) -> LineIndex:
+    def replace_lines(
+        self, first: int, last: int, lines: Sequence[str], new: Sequence[str]
+    ) -> LineIndex:
         """Return the index once ``new`` lines take the place of [first, last).
 
         Args:
@@ -142,14 +144,14 @@ class LineIndex:
         """
         facts = [facts_of(line) for line in new]
         words, parts, uses = (
-            was.spliced(first, last, [getattr(f, name) for f in facts])
+            was.replace_lines(first, last, [getattr(f, name) for f in facts])
             for was, name in zip(self._postings, _POSTINGS, strict=True)
         )
         kept = self._numbers
         numbers = np.concatenate([kept[:, :first], _numbers_of(facts), kept[:, last:]], axis=1)
         return LineIndex(lines, (words, parts, uses), numbers)
 
-    def followed(self, lines: Sequence[str]) -> LineIndex:
+    def follow(self, lines: Sequence[str]) -> LineIndex:
         """Return the index of a text that this one changed into; itself for the same lines."""
         if lines is self.lines or lines == self.lines:
             return self
@@ -157,7 +159,7 @@ class LineIndex:
         most = min(self.total, len(lines)) - first
         tail = _common(self.lines[: -most - 1 : -1], lines[: -most - 1 : -1]) if most else 0
         last = len(lines) - tail
-        return self.spliced(first, self.total - tail, lines, lines[first:last])
+        return self.replace_lines(first, self.total - tail, lines, lines[first:last])
 
     # --- structure -------------------------------------------------------------------------------
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from ..errors import WeightsError
-from .features import CATEGORIES, COLUMNS, columns_of
 from .last_edits import LastEdits
 from .line_facts import KEYWORDS
+from .line_features import CATEGORIES, COLUMNS, columns_of
 from .line_index import Floats, LineIndex, hashes
 
 SHIPPED = Path(__file__).parent / "ranker.safetensors"

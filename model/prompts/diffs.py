@@ -146,7 +146,7 @@ def as_it_was(request: EditRequest, first: int, last: int) -> list[str]:
     earlier = [*lines[:at], *before, *lines[behind:]]
     grown = len(after) - len(before)
 
-    def moved(line: int, within: int) -> int:
+    def move(line: int, within: int) -> int:
         return line if line <= at else line - grown if line >= behind else within
 
-    return earlier[moved(first, at) : moved(last, at + len(before))]
+    return earlier[move(first, at) : move(last, at + len(before))]

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ..config import ModelConfig
 from ..records import EditRequest, RelatedFile
-from .answers import parse_infill
+from .answer_edits import parse_infill
 from .excerpt import Unreadable, render_related_files
 from .format import Declined, ParsedEdit, Prompt, is_above_a_line, place_of
 from .pieces import (

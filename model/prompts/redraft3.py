@@ -35,7 +35,7 @@ from functools import lru_cache
 
 from ..config import ModelConfig
 from ..records import EditRequest, RecentEdit, RelatedFile
-from .answers import is_answered, parse_infill, parse_region
+from .answer_edits import is_answered, parse_infill, parse_region
 from .format import Declined, ParsedEdit, Prompt, is_above_a_line, place_of
 from .pieces import encode, keep, short_path, title
 from .tokenizer import (

@@ -37,7 +37,7 @@ from functools import partial
 from ..config import ModelConfig
 from ..records import EditRequest, RecentEdit
 from ..text.common import common_head, common_tail
-from .answers import is_answered, parse_region, start_of
+from .answer_edits import is_answered, parse_region, start_of
 from .diffs import MAX_EDITS, as_it_was, original_and_updated, sides
 from .excerpt import Excerpt, Unreadable, render_related_files, reports_in, take_cursor
 from .format import Declined, ParsedEdit, Prompt, place_of

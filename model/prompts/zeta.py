@@ -30,7 +30,7 @@ from ..config import ModelConfig
 from ..errors import InvalidAnswer
 from ..records import EditRequest, RecentEdit
 from ..text.common import common_ends
-from .answers import is_answered, parse_region, start_of
+from .answer_edits import is_answered, parse_region, start_of
 from .diffs import sides, write_fenced_diffs, write_unified_diffs
 from .excerpt import Excerpt, Unreadable, Writer, render_related_files, reports_in, take_cursor
 from .format import Declined, ParsedEdit, Prompt, place_of

@@ -15,7 +15,7 @@ from ..records import Candidate, Diagnostic
 from ..text.brackets import brackets_of
 from ..text.lines import defines_function, imports
 from ..text.names import whole_name
-from .example import Pair, RuleEdit, words
+from .rule_edits import Pair, RuleEdit, words
 
 _QUOTED = "['\"`‘“]"
 _UNDEFINED = tuple(

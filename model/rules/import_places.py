@@ -78,20 +78,22 @@ def _kin_in_java(wanted: Import, groups: list[list[Import]]) -> list[Import]:
     chosen, or else the group with the same kind of modules; all of it if it is sorted.
     """
 
-    def shared(one: Import) -> int:
+    def common_parts(one: Import) -> int:
         pairs = zip(one.module.split("."), wanted.module.split("."), strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
-    best = max(shared(one) for group in groups for one in group)
+    best = max(common_parts(one) for group in groups for one in group)
     kind = kind_of(wanted.module, "java")
     if best:
-        group = max(groups, key=lambda group: (max(map(shared, group)), sum(map(shared, group))))
+        group = max(
+            groups, key=lambda group: (max(map(common_parts, group)), sum(map(common_parts, group)))
+        )
     else:
         group = _of_kind(groups, kind, "java")
     keys = [_key(one, "java") for one in group]
     if keys == sorted(keys):
         return group
-    alike = [one for one in group if best and shared(one) == best]
+    alike = [one for one in group if best and common_parts(one) == best]
     return alike or [one for one in group if kind_of(one.module, "java") == kind] or group
 
 

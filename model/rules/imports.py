@@ -18,8 +18,8 @@ from ..records import STANDARD, Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Form, Import, imports_of
 from ..text.scopes import Bindings, Occurrence, binds
 from ..text.syntax import SCRIPTS, Syntax, parse_cached, parse_incrementally
-from .example import MOST_CHARS, NAME, RuleEdit
 from .import_places import NODE, head_of, kind_of, place_of, plain
+from .rule_edits import MOST_CHARS, NAME, RuleEdit
 
 #: Names that the language server looks up in the workspace, at most; and names checked in all.
 _MOST_LOOKED_UP, _MOST_CHECKED = 32, 200

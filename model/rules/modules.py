@@ -20,7 +20,7 @@ from posixpath import basename, commonpath, dirname, join, normpath, relpath
 
 from ..records import Importable
 from ..text.code_queries import IMPORT_LANGUAGES, Import, imports_of
-from ..text.imported_files import HEAD_LINES, imported_modules, is_meant, parts_of, stem_of
+from ..text.imported_files import HEAD_LINES, find_imported_modules, is_meant, parts_of, stem_of
 from ..text.syntax import SCRIPTS, language_of, parse_cached
 
 _MOST_READ = 10  # files whose imports are read for one name
@@ -97,7 +97,7 @@ def _exporter(name: str, path: str, language: str, workspace: WorkspaceModules) 
     is_circular = (
         language in ("python", "go")
         and text
-        and is_meant(path, imported_modules(text, language, found))
+        and is_meant(path, find_imported_modules(text, language, found))
     )
     if text is None or is_circular or (_TESTS.search(found) and not _TESTS.search(path)):
         return None
@@ -127,7 +127,7 @@ def _as_imported(
 def _imports(text: str, path: str, language: str, exporter: _Exporter) -> Iterator[Import]:
     """Yield the imports of a file that may be of the exporter."""
     head, own = _head(text), language_of(path) or language
-    modules = imported_modules(head, own, path)  # by pattern, a tenth of the cost of parsing
+    modules = find_imported_modules(head, own, path)  # by pattern, a tenth of the cost of parsing
     if not is_meant(exporter.path, (*modules, *(parts[:-1] for parts in modules))):
         return
     tree = parse_cached(head, own)

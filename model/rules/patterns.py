@@ -16,7 +16,7 @@ from ..text.common import common_ends
 from ..text.lines import is_comment
 from ..text.names import PIECE, find_changed_words, places_of, sentences_in
 from ..text.syntax import language_of
-from .example import MOST_CHARS, NAME, changes_in, pair_lines
+from .rule_edits import MOST_CHARS, NAME, changes_in, pair_lines
 
 #: Pieces of unchanged text that must agree on both sides, most first: the more, the likelier.
 CONTEXTS = (6, 3, 2, 1)

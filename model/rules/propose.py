@@ -20,10 +20,10 @@ from ..text.scopes import LANGUAGES, Bindings
 from ..text.syntax import language_of, parse_cached
 from .alike.restyle import find_restyles
 from .diagnostics import find_fixes
-from .example import NAME, Pair, RuleEdit, lines_written, pairs_of
 from .imports import find_imports
 from .renames import RenameScopes, namesake
 from .repeats import MOST_LINES, find_repeats
+from .rule_edits import NAME, Pair, RuleEdit, lines_written, pairs_of
 from .series import new_arguments
 from .touched_names import call_changes
 from .unused_imports import find_unused

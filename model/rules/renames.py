@@ -20,8 +20,8 @@ from ..records import RecentEdit
 from ..text.names import whole_name
 from ..text.scopes import CONSTRUCTORS, LANGUAGES, Bindings, Occurrence
 from ..text.syntax import Syntax, language_of, parse_cached
-from .example import NAME, changes_in, pair_lines
 from .patterns import TELLING, Swap, learn_line
+from .rule_edits import NAME, changes_in, pair_lines
 
 Span = tuple[int, int] | None
 
@@ -77,7 +77,7 @@ class RenameScopes:
         places = self._of(old).at(line, column)
         return all(any(self._reaches(one, place) for one in renames) for place in places)
 
-    def renamed(self, old: str, new: str, line: str, at: int) -> str:
+    def rename_in_line(self, old: str, new: str, line: str, at: int) -> str:
         """Return a line, 0-based at ``at``, with ``new`` for ``old`` wherever the rename may go."""
 
         def put(found: re.Match[str]) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from ..edits.origins import Rename, find_swap, root_of
 from ..records import RecentEdit
-from .example import MOST_CHARS, RuleEdit
 from .patterns import (
     CONTEXTS,
     BlockRule,
@@ -23,6 +22,7 @@ from .patterns import (
     rename,
 )
 from .renames import RenameScopes
+from .rule_edits import MOST_CHARS, RuleEdit
 
 #: Lines looked at, at most.
 MOST_LINES = 400
@@ -107,7 +107,7 @@ def _applied(
     text = line
     for swap in rule.swaps:
         if swap.rename and text == line:
-            text = scopes.renamed(swap.old, swap.new, line, at)
+            text = scopes.rename_in_line(swap.old, swap.new, line, at)
     return (0, text) if text != line else None
 
 

@@ -17,7 +17,7 @@ from ..text.lines import defines, is_comment
 from ..text.scopes import Bindings
 from ..text.syntax import Syntax, language_of, parse, parse_cached
 from .arity import Argument, Call, Parameter, Signature, calls, means, signatures, with_argument
-from .example import MOST_EDITS, RuleEdit, changes_in, line_starts, pairs_of
+from .rule_edits import MOST_EDITS, RuleEdit, changes_in, line_starts, pairs_of
 from .touched_names import call_changes
 
 _STRING = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`[^`]*`")

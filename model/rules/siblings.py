@@ -22,7 +22,7 @@ from ..edits.edit import LineChange
 from ..records import RecentEdit
 from ..text.names import places_of
 from ..text.syntax import Syntax
-from .example import MOST_CHARS, MOST_EDITS, NAME, changes_in, line_starts, words
+from .rule_edits import MOST_CHARS, MOST_EDITS, NAME, changes_in, line_starts, words
 
 #: Lists of members, but for parameters and bodies.
 _MEMBERS = frozenset(

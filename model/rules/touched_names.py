@@ -94,7 +94,7 @@ class Grown:
     words: frozenset[str] = frozenset()  # that came with them, in lower case
 
 
-def changed_signatures(edits: Sequence[RecentEdit]) -> Grown:
+def signature_changes(edits: Sequence[RecentEdit]) -> Grown:
     """Return the functions whose parameters changed with the user's last edit by hand or since.
 
     Later edits are accepted suggestions. Nothing is returned if that edit changed no parameters.
@@ -158,7 +158,7 @@ def names_of(
     return (*found, *(Touched(name, _UNDEFINED, "it is not defined") for name in names))[: 2 * MOST]
 
 
-def reported_by_edits(
+def reports_of_edits(
     edits: Sequence[RecentEdit], reports: Sequence[Diagnostic], lines: Sequence[str]
 ) -> Iterator[tuple[int, Touched]]:
     """Yield the 0-based lines with reports that the last edits may have caused, and the name.

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 
 from ..text.scopes import Bindings
 from ..text.syntax import SCRIPTS, Syntax
-from .example import line_starts
 from .modules import builtin_names
+from .rule_edits import line_starts
 
 #: Languages whose files say where each name comes from. In Go another file of the package may
 #: define it: 0.97 % of the edits of train-commits would be refused.
@@ -33,7 +33,7 @@ def arguments_in(text: str, language: str) -> set[str]:
     return found - builtin_names(language)
 
 
-def unknown_argument(syntax: Syntax, names: Collection[str], span: tuple[int, int]) -> str:
+def find_unknown_argument(syntax: Syntax, names: Collection[str], span: tuple[int, int]) -> str:
     """Return a name that calls pass and nothing defines, "" without one.
 
     A name that the file uses otherwise without a binding counts as defined.

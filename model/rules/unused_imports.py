@@ -15,7 +15,7 @@ from ..records import RecentEdit
 from ..text.code_queries import IMPORT_LANGUAGES, Import, imports_of
 from ..text.names import places_of
 from ..text.syntax import Syntax, parse_cached
-from .example import NAME, RuleEdit, changes_in, line_starts
+from .rule_edits import NAME, RuleEdit, changes_in, line_starts
 
 FAMILY = "unused import"
 #: Chances that the import is removed next, by language.

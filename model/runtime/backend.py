@@ -184,7 +184,7 @@ class Backend(Protocol):
         Called from another thread. The sequence is then as it was before the pass.
         """
 
-    def changed(self) -> str:
+    def why_changed(self) -> str:
         """Return why the weights are no longer those that were loaded, or ""."""
 
     def close(self) -> None: ...

@@ -103,7 +103,7 @@ class OnnxBackend(Graphs):
         assert isinstance(sequence, OnnxSequence)
         self._pool.give_back(sequence.detach())
 
-    def changed(self) -> str:
+    def why_changed(self) -> str:
         """Return why the weights are no longer those that were loaded, or ""."""
         is_changed = self.embedding.is_changed()
         return f"{DATA_FILE} was written to while it was in use" if is_changed else ""

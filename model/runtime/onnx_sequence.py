@@ -229,7 +229,7 @@ class OnnxSequence:
         if key not in self._passes:
             self._passes[key] = Pass(self._graphs, purpose, self.buffer)
         one = self._passes[key]
-        one.suppress(self._graphs.suppressed(self._permitted))
+        one.suppress(self._graphs.suppression_bias(self._permitted))
         config = self._graphs.config  # in a conversation each special token has its meaning
         one.ends_at_specials = config.specials_end and self._permitted == config.ends
         return one

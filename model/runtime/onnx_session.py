@@ -67,7 +67,7 @@ class Graphs:
     """The graphs of one folder on one device.
 
     Args:
-        about: ``graphs.json``; see :func:`described`.
+        about: ``graphs.json``; see :func:`describe_session`.
         runtime: the onnxruntime module.
 
     Raises:
@@ -172,7 +172,7 @@ class Graphs:
             )
         return self._tables[capacity]
 
-    def suppressed(self, permitted: tuple[int, ...]) -> Any:
+    def suppression_bias(self, permitted: tuple[int, ...]) -> Any:
         """Return the bias [vocab] that suppresses all other special tokens, on the device."""
         if permitted not in self._suppressed:
             bias = np.where(self._special, np.float32(SUPPRESSED), np.float32(0.0))

@@ -71,7 +71,7 @@ def family_of(language: str) -> str:
     return _FAMILY.get(language, language)
 
 
-def imported_modules(text: str, language: str, path: str) -> tuple[tuple[str, ...], ...]:
+def find_imported_modules(text: str, language: str, path: str) -> tuple[tuple[str, ...], ...]:
     """Return the parts of the name of each module that the beginning of ``text`` imports.
 
     ``from a.b import c`` is ``("a", "b")``.

@@ -20,7 +20,7 @@ from tree_sitter import Node
 from ..edits.edit import LineChange
 from ..edits.hunks import apply_history, hunks_of, last_burst
 from ..text.names import whole_name
-from .commits import FileChange, order_hunks
+from .commit_edits import FileChange, order_hunks
 from .cuts import NAME, WORD, NamedFile, has_role, is_bound, spans_of, without
 from .moments import TrainingMoment, begin_typing, cursor_in, cursor_near, end_of_edits
 

@@ -127,7 +127,7 @@ def _scaled(adapter: Adapter) -> Arrays:
     return {n: v * factor if n.endswith("lora_b") else v for n, v in adapter.lora.items()}
 
 
-def widened(start: Arrays, network: Network, config: TrainConfig) -> dict[str, Any]:
+def widen(start: Arrays, network: Network, config: TrainConfig) -> dict[str, Any]:
     """Return ``start`` at the rank of ``config``; new directions are random and change nothing.
 
     Raises:
@@ -176,7 +176,7 @@ class RunProgress:
     positions: int = 0  # supervised positions
     tokens: int = 0  # read: prompts and answers
 
-    def used(self, config: TrainConfig) -> float:
+    def share_used(self, config: TrainConfig) -> float:
         """Return the share of the first budget to end that is used; 1 or more: the run is over."""
         shares = (self.step / config.steps, self.tokens / config.tokens)
         return max(*shares, self.seconds / (60 * config.minutes))
@@ -233,7 +233,7 @@ class State:
         return True
 
     @contextmanager
-    def averaged(self) -> Iterator[None]:
+    def use_average(self) -> Iterator[None]:
         """Let the network compute with the moving average."""
         own = {n: p.detach().clone() for n, p in self.trained.items()}
         self._put(self.average)

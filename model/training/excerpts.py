@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..edits.hunks import shift_of
 from ..records import RecentEdit, RelatedFile
 from ..text.lines import estimate, estimate_text
-from .commits import FileChange
+from .commit_edits import FileChange
 
 _DEFINITION = re.compile(
     r"^[ \t]*(?:(?:export|default|pub|async|public|private|protected|static|abstract|final|unsafe)"
@@ -53,7 +53,7 @@ class Neighbours:
                 place = _FilePlace(path, lines, text.count("\n", 0, match.start(1)))
                 self._places.setdefault(match[1], []).append(place)
 
-    def related(self, path: str, near: str, rng: random.Random) -> tuple[RelatedFile, ...]:
+    def draw_excerpts(self, path: str, near: str, rng: random.Random) -> tuple[RelatedFile, ...]:
         """Return up to two definitions of what the text ``near`` the cursor names.
 
         Where it names none, the result is sometimes the beginning of a file in the same folder.
@@ -72,7 +72,7 @@ class Neighbours:
         return ()
 
 
-def changed_with(
+def excerpt_of_change(
     others: Sequence[FileChange], done: int, rng: random.Random
 ) -> tuple[RelatedFile, ...]:
     """Return an excerpt of another file of the commit where it changed.

@@ -29,7 +29,7 @@ class AdaptedLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, bias: bool, rank: int, scale: float) -> None:
         super().__init__()
-        self.weight: nn.Parameter | None = fixed(outputs, inputs)
+        self.weight: nn.Parameter | None = constant_parameter(outputs, inputs)
         self.bias = nn.Parameter(torch.zeros(outputs), requires_grad=False) if bias else None
         self.frozen: FrozenMatrix | None = None
         self.scale = scale
@@ -59,7 +59,7 @@ class AdaptedLinear(nn.Module):
         return y
 
 
-def fixed(*shape: int) -> nn.Parameter:
+def constant_parameter(*shape: int) -> nn.Parameter:
     """Return a parameter of this shape, not filled yet, that does not train."""
     return nn.Parameter(torch.empty(*shape), requires_grad=False)
 

@@ -26,7 +26,7 @@ from ..errors import SettingsError
 from . import layers
 from .arithmetic import probe
 from .batches import Batch, Batches
-from .checkpoints import FRESH, Arrays, RunFolder, Start, State, TrainConfig, widened
+from .checkpoints import FRESH, Arrays, RunFolder, Start, State, TrainConfig, widen
 from .evaluate import evaluate
 from .masks import draft_loss, guess
 from .moments import CODE, group_of
@@ -80,13 +80,13 @@ def run(
     stop, is_over, saved_at = StopOnSignal(), False, time.monotonic()
     begun = time.monotonic() - done.seconds
     while not is_over:
-        rate = _rate(config, done.step, done.used(config))
+        rate = _rate(config, done.step, done.share_used(config))
         group = [batches[number + i * world.size] for i in range(config.accumulate)]
         number += config.accumulate * world.size
         before = replace(done)
         losses = _step(network, state, group, config, rate, world)
         done.seconds = time.monotonic() - begun
-        is_spent = world.any(done.used(config) >= 1)
+        is_spent = world.any(done.share_used(config) >= 1)
         is_over = is_spent or world.any(stop.asked)
         if not world.is_first:
             continue
@@ -96,14 +96,14 @@ def run(
         entry = {"kind": "step", "arithmetic": network.arithmetic, **losses, "rate": rate}
         folder.log(entry | {"tokens_per_s": round(speed, 1)} | asdict(done))
         if done.step % _SAY_EVERY == 0:
-            left = done.seconds * (1 / max(done.used(config), 1e-9) - 1) / 60
+            left = done.seconds * (1 / max(done.share_used(config), 1e-9) - 1) / 60
             say(
                 f"step {done.step}, loss {losses['loss']:.3f}, {done.seconds / 60:.1f} min, "
                 f"{left:.0f} min left, {done.tokens / done.seconds:,.0f} tokens/s"
             )
         is_due = done.step % config.evaluate_every == 0 or is_spent
         if held_out_rows and is_due and not stop.asked:
-            with state.averaged():
+            with state.use_average():
                 figures = evaluate(network, held_out_rows, config)
             folder.log({"kind": "evaluation", **figures, **asdict(done)})
             say(" ".join(f"{name} {value}" for name, value in figures.items()))
@@ -315,7 +315,7 @@ def build(
     model = replace(model, logit_shift=True, adapter=config.active, sampler=config.sampler)
     reach = max(config.max_context + 256, 2_048)
     network = Network(model, config.rank, reach=reach, low=config.low)
-    network.load({**base, **widened(start.tensors, network, config)})
+    network.load({**base, **widen(start.tensors, network, config)})
     if "mask_embedding" not in start.tensors:
         rows = network.embed.data
         network.mask_embedding.data = rows.mean(0) + 0.1 * torch.randn(model.hidden) * rows.std()

@@ -17,7 +17,7 @@ from ..edits.edit import LineChange
 from ..edits.hunks import apply_history, shift_of
 from ..records import RecentEdit
 from ..text.common import common_ends, common_tail
-from .commits import FileChange
+from .commit_edits import FileChange
 
 _FAR = 40  # lines between the cursor and an edit that its region does not reach
 _TOKENS = re.compile(r"\w+|\s+|[^\w\s]")

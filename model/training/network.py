@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from ..config import ModelConfig
 from ..runtime.rope import rope_tables
 from .arithmetic import Arithmetic, FrozenMatrix, Quantised, multiply, quantise, sparse_nats
-from .layers import AdaptedLinear, Block, RMSNorm, Sampler, Segment, fixed
+from .layers import AdaptedLinear, Block, RMSNorm, Sampler, Segment, constant_parameter
 
 #: Keys and values per layer, each [kv_heads, length, head_dim], keys already rotated.
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -48,7 +48,7 @@ class Network(nn.Module):
         super().__init__()
         self.config = config
         self.arithmetic: Arithmetic = "fp32"
-        self.embed = fixed(config.vocab, config.hidden)
+        self.embed = constant_parameter(config.vocab, config.hidden)
         self.mask_embedding = nn.Parameter(
             torch.zeros(config.hidden), requires_grad=config.adapter == "masks"
         )
@@ -57,7 +57,7 @@ class Network(nn.Module):
         )
         self.norm = RMSNorm(config.hidden, config.norm_eps)
         if not config.tied:
-            self.head = fixed(config.vocab, config.hidden)
+            self.head = constant_parameter(config.vocab, config.hidden)
         self.sampler = Sampler(config.hidden, config.sampler) if config.sampler else None
         self._head_in_8_bits: Quantised | None = None
         self._head_in_bf16: FrozenMatrix | None = None

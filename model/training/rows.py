@@ -23,9 +23,9 @@ from ..prompts.redraft3 import REGION_MARGIN, render_edit, render_infill
 from ..prompts.tokenizer import Tokenizer
 from ..records import EditRequest, RecentEdit, RelatedFile, Task
 from .chains import Chain, chain_of, moment_of
-from .commits import FileChange, changes_of
+from .commit_edits import FileChange, changes_of
 from .cuts import NAME
-from .excerpts import Neighbours, changed_with, cost, crop, newest
+from .excerpts import Neighbours, cost, crop, excerpt_of_change, newest
 from .middles import MIX, RemovedSpan, SourceText, choose_middle, draw_kind
 from .moments import EditClass, TrainingMoment, draw_moment, group_of, nothing_left
 
@@ -128,7 +128,7 @@ class RowMaker:
             at = rng.randrange(len(changes))
             others = changes[:at] + changes[at + 1 :]
             has_related = rng.random() < self._recipe.related
-            related = changed_with(others, at, rng) if has_related else ()
+            related = excerpt_of_change(others, at, rng) if has_related else ()
             for row in (
                 self.edit(changes[at], rng, before=changes[:at], related=related),
                 self._infill_of_change(changes[at], rng, related) if rng.random() < 0.5 else None,
@@ -159,7 +159,7 @@ class RowMaker:
         start, end = middle.start, middle.end
         if isinstance(related, Neighbours):
             near = text[max(0, start - 400) : end + 200]
-            related = related.related(source.path, near, rng)
+            related = related.draw_excerpts(source.path, near, rng)
         budget = recipe.budget(rng)
         edits = newest(edits, budget * recipe.edits_room)
         top, bottom = _crop_text(source, middle, budget - cost(edits, related), rng)

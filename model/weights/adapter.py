@@ -95,7 +95,7 @@ def _from_8_bits(tensor: StoredTensor, scales: StoredTensor | None) -> FloatArra
         )
     values = tensor.as_stored().astype(np.float32)
     values *= np.repeat(scales.as_stored().astype(np.float32), _GROUP, axis=-1)[..., : shape[-1]]
-    return tensor.checked(values)
+    return tensor.check_finite(values)
 
 
 def check_adapter(adapter: Adapter, config: ModelConfig, base_sha256: str) -> None:

@@ -31,7 +31,7 @@ from .files import (
 )
 from .hub import Listed
 from .huggingface import model_name, read_announced
-from .imports import find_fitting, import_weights
+from .import_model import find_fitting, import_weights
 from .store import hold_lock
 
 #: Bytes of a weight in int8; in the smallest variant for a CPU (q4) and for a GPU (q4f16); and what

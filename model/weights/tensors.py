@@ -60,7 +60,7 @@ class StoredTensor:
             WeightsError: of a type that is not known, cut short, or not finite.
         """
         self.check_type()
-        return self.checked(self.as_stored(rows).astype(np.float32))
+        return self.check_finite(self.as_stored(rows).astype(np.float32))
 
     def check_type(self) -> None:
         """Check that its numbers are of a kind that weights are kept in.
@@ -79,7 +79,7 @@ class StoredTensor:
         values: NDArray[Any] = self.values[slice(rows)]
         return values
 
-    def checked(self, values: FloatArray) -> FloatArray:
+    def check_finite(self, values: FloatArray) -> FloatArray:
         """Return ``values``.
 
         Raises:

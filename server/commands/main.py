@@ -18,11 +18,11 @@ from redraft.model.records import MAX_CONTEXT_TOKENS, MAX_TEMPERATURE, MIN_CONTE
 
 from .chat import chat
 from .complete import ask_once, remote
-from .gate import app as gate_app
-from .models import app as models
-from .models import cell
+from .manage_models import app as models
+from .manage_models import cell
 from .more import group_of
 from .options import RUNNING, Model, Running, load, with_options
+from .personal_gate import app as gate_app
 from .record import app as record_app
 from .stats import stats
 

@@ -68,13 +68,13 @@ async def run_cluster(settings: Settings, address: str, replicas: int, most: int
         InstallError: Ray Serve is not installed.
         SettingsError, UnknownModel: as :func:`run_server`; or the cluster cannot be used.
     """
-    from ..scaling.cluster import Fleet, deployed
+    from ..scaling.cluster import Fleet, serve_on_cluster
 
     settings.check_exposure()
     check_known(usual_model(settings.model), settings.variant)
     await check_free(settings.host, settings.port)
     err.print(f"starting {replicas} on Ray, {address}", markup=False)
-    with deployed(settings, Fleet(address, replicas, most)) as url:
+    with serve_on_cluster(settings, Fleet(address, replicas, most)) as url:
         _print_address(url)
         await until_told_to_stop()
         err.print("stopping", markup=False)

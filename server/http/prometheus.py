@@ -67,7 +67,7 @@ class Metrics:
             ("reason",),
         )
 
-    def abstained(self, reason: str) -> None:
+    def count_abstention(self, reason: str) -> None:
         self._abstentions.labels(reason).inc()
 
     def observe(self, task: str, prediction: Prediction) -> None:

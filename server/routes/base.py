@@ -33,8 +33,8 @@ from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
 from ..http.prometheus import STAGES
 from ..settings import Settings
-from .answers import question
 from .constraints import constrain
+from .prompt_questions import question
 from .respond import HttpQuestion, Reply
 
 #: First part of the names of our own models.
@@ -176,10 +176,10 @@ def check_model(name: str, status: ModelStatus) -> None:
     """
     if name not in model_names(status) and _is_ours(name):
         check_not_removed(name)
-        raise unknown_model(name, model_names(status))
+        raise no_such_model(name, model_names(status))
 
 
-def unknown_model(name: str, names: Sequence[str]) -> UnknownModel:
+def no_such_model(name: str, names: Sequence[str]) -> UnknownModel:
     """Return the error for a name that is none of ``names``."""
     return UnknownModel(
         f"There is no model {name[:100]!r} here. The models are {', '.join(names)}. "
@@ -261,7 +261,7 @@ def why(answer: Reply) -> Json:
     return {"redraft": {"reason": answer.reason, "abstained": answer.abstained}}
 
 
-def timing_fields(answer: Reply, prediction: Prediction | None) -> Json:
+def confidence_and_times(answer: Reply, prediction: Prediction | None) -> Json:
     """Return the confidence of an answer, and the time of each stage as llama.cpp names times."""
     times: Json = {}
     if prediction is not None:

@@ -15,7 +15,7 @@ from redraft.model.errors import InvalidRequest
 from redraft.model.records import Grammar
 from redraft.model.validation import Json, Text, dump_json, load_json, read
 
-from .answers import Infilling
+from .prompt_questions import Infilling
 from .respond import HttpQuestion
 
 #: Schema of ``json_object``.

@@ -31,9 +31,9 @@ from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
 from ..http.responses import json_response
 from ..http.streams import EVENT_STREAM, follow, only, send_stream
-from .answers import Infilling, question
 from .base import INFILL_TOKENS, Sampling, find_served_model
 from .constraints import constrain
+from .prompt_questions import Infilling, question
 from .respond import HttpQuestion
 
 #: llama.cpp's names for how an answer ended.
@@ -137,7 +137,7 @@ def settle(state: CanvasState) -> str:
 def _answer_of(body: InfillBody, question: Infilling, end: Prediction | CanvasState) -> Json:
     if isinstance(end, CanvasState):
         lines = settle(end).rpartition("\n")[0]
-        return _answer(keep_indented(question.settled(lines), body.n_indent), "limit", Stats())
+        return _answer(keep_indented(question.keep_fitting(lines), body.n_indent), "limit", Stats())
     text = question.answers(end)[0].text
     kind = STOP_TYPES[end.candidates[0].finish] if end.candidates else "eos"
     return _answer(keep_indented(text, body.n_indent), kind, end.stats)

@@ -13,7 +13,7 @@ from aiohttp import web
 from redraft.model.errors import InvalidRequest
 from redraft.model.prompts.excerpt import Excerpt, Unreadable
 from redraft.model.prompts.fim import Middle
-from redraft.model.prompts.mercury import NO_EDIT, read_mercury
+from redraft.model.prompts.mercury_edit import NO_EDIT, read_mercury
 from redraft.model.prompts.registry import Unknown
 from redraft.model.records import CanvasState, Prediction
 from redraft.model.validation import Json, Text, read
@@ -22,8 +22,8 @@ from .base import (
     AnswerHead,
     CompletionBody,
     after_gap,
+    confidence_and_times,
     read_completion,
-    timing_fields,
     usage,
     why,
 )
@@ -138,7 +138,7 @@ class MercuryEdit(Dialect):
 
     def _notes(self, answers: list[Reply], prediction: Prediction | None) -> Json:
         best = answers[0]
-        return {"usage": usage(prediction), **timing_fields(best, prediction), **why(best)}
+        return {"usage": usage(prediction), **confidence_and_times(best, prediction), **why(best)}
 
     def _text(self, answer: Reply) -> str:
         return answer.text or NO_EDIT

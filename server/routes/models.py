@@ -11,7 +11,7 @@ from redraft.model.validation import Json
 
 from ..http.access import ENGINE
 from ..http.responses import json_response
-from .base import model_names, unknown_model
+from .base import model_names, no_such_model
 
 routes = web.RouteTableDef()
 
@@ -53,7 +53,7 @@ async def model(http: web.Request) -> web.Response:
     name = http.match_info["name"]
     found = {each["id"]: each for each in describe_model(await http.app[ENGINE].status())}
     if name not in found:
-        raise unknown_model(name, [*found])
+        raise no_such_model(name, [*found])
     return json_response(found[name])
 
 

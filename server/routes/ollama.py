@@ -26,7 +26,6 @@ from ..http.bodies import read_body
 from ..http.responses import json_response
 from ..http.streams import LINES, only, send_stream
 from ..settings import Settings
-from .answers import question
 from .base import (
     Sampling,
     check_model,
@@ -36,7 +35,8 @@ from .base import (
     model_names,
     why,
 )
-from .chat import Chat, FinalText, Turn, chat_model, read_chat
+from .chat_completions import Chat, FinalText, Turn, chat_model, read_chat
+from .prompt_questions import question
 from .respond import Dialect, HttpQuestion, Reply, respond
 
 routes = web.RouteTableDef()
@@ -197,8 +197,8 @@ async def generate(http: web.Request) -> web.StreamResponse:
     if asked is not None:
         return await respond(http, asked, dialect, body.stream)
     if not body.stream:
-        return json_response(dialect.loaded())
-    return await send_stream(http, LINES, only(dialect.loaded()), lambda piece: (piece,))
+        return json_response(dialect.load_answer())
+    return await send_stream(http, LINES, only(dialect.load_answer()), lambda piece: (piece,))
 
 
 def _question(body: GenerateBody, settings: Settings) -> HttpQuestion | None:
@@ -224,7 +224,7 @@ class OllamaText(Ollama):
         end = {"response": answer.text, "done": True, "done_reason": answer.finish}
         return {**self._head(), **end, **_durations(prediction), **why(answer)}
 
-    def loaded(self) -> Json:
+    def load_answer(self) -> Json:
         """Return the answer to a request without a prompt."""
         return {**self._head(), "response": "", "done": True, "done_reason": "load"}
 
@@ -257,7 +257,7 @@ async def tags(http: web.Request) -> web.Response:
 
 
 @routes.get("/api/ps")
-async def running(http: web.Request) -> web.Response:
+async def list_running_models(http: web.Request) -> web.Response:
     """List the model once it is loaded. It stays loaded until the server ends."""
     status = await http.app[ENGINE].status()
     models = await _listed(status) if status.state == "ready" else []

@@ -13,7 +13,7 @@ from redraft.model.release import RELEASE
 from redraft.model.validation import Json
 
 from ..http.responses import json_response
-from .chat import ChatBody
+from .chat_completions import ChatBody
 from .constraints import Constraints
 from .decisions.decision_bodies import OpenAIBody, TypeSafeBody
 from .feedback import Feedback

@@ -78,23 +78,23 @@ async def respond(
     """Ask the engine, and answer whole or as a stream."""
     engine, request = http.app[ENGINE], question.request
 
-    def chosen(prediction: Prediction | None) -> list[Reply]:
+    def choose_answers(prediction: Prediction | None) -> list[Reply]:
         answers = question.answers(prediction)
         if answers[0].abstained is not None:
-            http.app[METRICS].abstained(answers[0].abstained)
+            http.app[METRICS].count_abstention(answers[0].abstained)
         if dialect.answer_id:
             http.app[LEDGER].add(dialect.answer_id)
         return answers
 
     def pieces_of(event: CanvasState | Prediction | None) -> Iterable[Json | str]:
         if not isinstance(event, CanvasState):
-            return dialect.last(chosen(event), event)
+            return dialect.last(choose_answers(event), event)
         piece = dialect.state(event)
         return () if piece is None else (piece,)
 
     if not streamed:
         prediction = await engine.predict(request) if request else None
-        return json_response(dialect.whole(chosen(prediction), prediction))
+        return json_response(dialect.whole(choose_answers(prediction), prediction))
     events: AsyncGenerator[CanvasState | Prediction | None, None]
     events = follow(engine, request) if request else only(None)
     return await send_stream(http, dialect.media_type, events, pieces_of, dialect.error)

@@ -181,7 +181,7 @@ class ReplicaActor:
 
 
 @contextmanager
-def deployed(settings: Settings, fleet: Fleet) -> Iterator[str]:
+def serve_on_cluster(settings: Settings, fleet: Fleet) -> Iterator[str]:
     """Run the service on the cluster, and yield its address.
 
     A cluster that is started here ends with the block. In another one the service stays, because

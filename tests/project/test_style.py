@@ -46,6 +46,21 @@ def test_a_long_name_of_a_test_is_found(tmp_path: Path) -> None:
     assert style.long_test_names(file) == [over]
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("def shown(): ...\n", ["shown"]),
+        ("class A:\n    async def rewritten_lines(self): ...\n", ["rewritten_lines"]),
+        ("class A:\n    @property\n    def closed(self): ...\n", []),
+        ("def _moved(): ...\ndef feed(): ...\ndef string_of(): ...\n", []),
+    ],
+)
+def test_a_participle_is_no_name(tmp_path: Path, code: str, found: list[str]) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(code, encoding="utf-8")
+    assert style.participles(file) == found
+
+
 def test_links_lead_a_type_checker_to_each_package(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes((style.ROOT / "pyproject.toml").read_bytes())
     for folder in packages(style.ROOT).values():

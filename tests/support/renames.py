@@ -8,6 +8,7 @@ from dataclasses import replace
 from redraft.lsp.context.index import IndexGeneration, make_entry
 from redraft.lsp.documents.uris import code_language
 from redraft.lsp.renames.async_calls import find_async
+from redraft.lsp.renames.call_series import find_series
 from redraft.lsp.renames.code_file import CodeFile, UnclearUse
 from redraft.lsp.renames.constants import find_constants
 from redraft.lsp.renames.definition import find_renamed
@@ -15,8 +16,7 @@ from redraft.lsp.renames.literals import find_literals
 from redraft.lsp.renames.members import find_members
 from redraft.lsp.renames.moves import find_moves
 from redraft.lsp.renames.removed_definitions import find_removed
-from redraft.lsp.renames.repeats import find_repeats
-from redraft.lsp.renames.series import find_series
+from redraft.lsp.renames.repeated_changes import find_repeats
 from redraft.lsp.renames.whole_rename import WholeRename, WorkspaceFiles, find_uses
 from redraft.model.records import RecentEdit
 

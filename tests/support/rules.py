@@ -7,8 +7,8 @@ from typing import Any
 
 from redraft.model.edits.hunks import apply_history, hunks_of
 from redraft.model.records import EditRequest, RecentEdit
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.propose import propose
+from redraft.model.rules.rule_edits import RuleEdit
 
 
 def history(before: str, after: str, path: str = "a.py") -> tuple[RecentEdit, ...]:

@@ -14,14 +14,6 @@ ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("model", "lsp", "server", "evals")
 MAX_FILES = 16
 MAX_TEST_NAME = 50
-#: Folders of tests whose names still have to be shortened.
-LONG_TEST_NAMES = (
-    "tests/editors/neovim",
-    "tests/editors/vscode",
-    "tests/evals",
-    "tests/model/edits",
-    "tests/model/gate",
-)
 
 #: First words of docstrings that ruff takes for verbs or nouns.
 FIRST_WORDS = frozenset((
@@ -45,6 +37,18 @@ _REFUSED = (
     r"that which",
 )
 REFUSED_WORDS = re.compile(rf"\b(?:{'|'.join(_REFUSED)})\b", re.IGNORECASE)
+
+#: Participles, with which no function begins: they do not say who acts, or on what.
+_IRREGULAR = (
+    "begun|bound|broken|built|chosen|done|drawn|found|given|gone|held|hidden|kept|known|left|lost|"
+    "made|met|said|seen|sent|shown|spent|taken|told|written"
+)
+_PARTICIPLE = re.compile(
+    r"^\s*(?:async )?def ((?:(?!feed|need|nothing|seed|speed|string)[a-z]+(?:ed|ing)"
+    rf"|(?:over|re|un)?(?:{_IRREGULAR}))(?:_\w+)?)\b",
+    re.MULTILINE,
+)
+_PROPERTY = re.compile(r"@(?:cached_)?property\s+def \w+")
 
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -129,16 +133,34 @@ def long_test_names(path: Path) -> list[str]:
     return [name for name in names if len(name) > MAX_TEST_NAME]
 
 
+def participles(path: Path) -> list[str]:
+    """Return the functions of a file, properties aside, whose names begin with a participle."""
+    return _PARTICIPLE.findall(_PROPERTY.sub("", path.read_text("utf-8")))
+
+
+def _product(root: Path) -> list[Path]:
+    return [path for path in python_files(root) if path.relative_to(root).parts[0] in PACKAGES]
+
+
+def _repeated(names: Iterator[tuple[str, Path]], root: Path) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {}
+    for name, path in names:
+        files.setdefault(name, []).append(path.relative_to(root).as_posix())
+    return {name: sorted(found) for name, found in files.items() if len(found) > 1}
+
+
 def repeated_class_names(root: Path = ROOT) -> dict[str, list[str]]:
     """Return the public class names that stand in several modules, each with its modules."""
-    modules: dict[str, list[str]] = {}
-    for path in python_files(root):
-        where = path.relative_to(root)
-        if where.parts[0] == "tests":
-            continue
-        for name in re.findall(r"^class ([A-Za-z]\w*)", path.read_text("utf-8"), re.MULTILINE):
-            modules.setdefault(name, []).append(where.as_posix())
-    return {name: sorted(found) for name, found in modules.items() if len(found) > 1}
+    form = re.compile(r"^class ([A-Za-z]\w*)", re.MULTILINE)
+    files = _product(root)
+    names = ((name, path) for path in files for name in form.findall(path.read_text("utf-8")))
+    return _repeated(names, root)
+
+
+def repeated_module_names(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return the names that several modules have, each with its modules."""
+    names = ((path.stem, path) for path in _product(root) if path.name != "__init__.py")
+    return _repeated(names, root)
 
 
 def full_folders(root: Path = ROOT) -> dict[str, list[str]]:
@@ -162,13 +184,13 @@ def _by_file(
 def violations(root: Path = ROOT) -> dict[str, dict[str, list[str]]]:
     """Return every violation: check, then file, folder or class name, then details."""
     files = python_files(root)
-    later = [root / folder for folder in LONG_TEST_NAMES]
     tests = [file for file in files if file.name.startswith("test_")]
-    named = [file for file in tests if not any(map(file.is_relative_to, later))]
     return {
         "first_words": _by_file(first_words, files, root),
         "refused_words": _by_file(refused_words, [*files, *pages(root)], root),
         "full_folders": full_folders(root),
-        "test_names": _by_file(long_test_names, named, root),
+        "test_names": _by_file(long_test_names, tests, root),
+        "participles": _by_file(participles, _product(root), root),
         "class_names": repeated_class_names(root),
+        "module_names": repeated_module_names(root),
     }

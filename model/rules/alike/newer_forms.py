@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(r"%(?:%|([sdr])|(\.\d+f))|%")
 _BRACES = re.compile(r"\{\{|\}\}|\{(!r|:[\w.,<>^+]+)?\}|[{}]")
 
 
-def rewritten(syntax: Syntax, node: Node) -> tuple[str, str] | None:
+def find_newer_form(syntax: Syntax, node: Node) -> tuple[str, str] | None:
     """Return the form of an expression and what it becomes, None if no form is known."""
     if not node.has_error:
         for form in _FORMS.get((syntax.language, node.type), ()):
@@ -94,12 +94,12 @@ def _f_string(
     other, body = _QUOTE.replace(quote, ""), raw[1:-1]
     left, made, at = list(values), "", 0
 
-    def escaped(kept: str) -> str:
+    def escape(kept: str) -> str:
         return kept.replace("{", "{{").replace("}", "}}") if "%%" in plain else kept
 
     for match in pattern.finditer(body):
         after = part(match)
-        made += escaped(body[at : match.start()])
+        made += escape(body[at : match.start()])
         at = match.end()
         if after is None:
             return None
@@ -112,7 +112,7 @@ def _f_string(
         if value is None:
             return None
         made += f"{{{value}{after}}}"
-    made += escaped(body[at:])
+    made += escape(body[at:])
     return None if left or len(values) == 0 else f"f{quote}{made}{quote}"
 
 

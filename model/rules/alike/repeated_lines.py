@@ -12,8 +12,8 @@ from tree_sitter import Node
 from ...records import RecentEdit
 from ...text.common import find_changed_part
 from ...text.syntax import Syntax, language_of
-from ..example import MOST_CHARS, MOST_EDITS, changes_in, line_starts, pair_lines
 from ..patterns import learn_line
+from ..rule_edits import MOST_CHARS, MOST_EDITS, changes_in, line_starts, pair_lines
 
 _MOST = 16  # lines
 _MOST_PAIRS = 8

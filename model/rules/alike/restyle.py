@@ -17,8 +17,8 @@ from tree_sitter import Node
 from ...records import RecentEdit
 from ...text.names import places_of
 from ...text.syntax import Syntax, descendants, language_of, parse, parse_cached
-from ..example import RuleEdit, line_starts
-from .newer_forms import rewritten
+from ..rule_edits import RuleEdit, line_starts
+from .newer_forms import find_newer_form
 from .repeated_lines import ChangedLine, find_changed_lines, find_changed_nodes, locate_lines
 from .shapes import (
     ANY,
@@ -140,11 +140,12 @@ def _in_newer_form(
     forms = {
         made[0]
         for old, new in _made_new(before, now, line)
-        if (made := rewritten(before, old)) and _unquoted(made[1]) == _unquoted(now.text_of(new))
+        if (made := find_newer_form(before, old))
+        and _unquoted(made[1]) == _unquoted(now.text_of(new))
     }
     found = list[_Likely]()
     for each in descendants(now.tree.root_node) if forms else ():
-        form, text = rewritten(now, each) or ("", "")
+        form, text = find_newer_form(now, each) or ("", "")
         rows = each.start_point.row, each.end_point.row
         if form not in forms or _is_quoted(each, text) or taken.intersection(rows):
             continue
@@ -235,7 +236,7 @@ def places_of_style(style: Style, before: Syntax, now: Syntax) -> list[StylePlac
         if rows[0] <= style.old.start_point.row <= rows[1]:
             continue
         kinds = [_kind(parts[each]) for each in sorted({*style.shape.holes})]
-        made, is_same = style.made.filled(parts), kinds == style.kinds
+        made, is_same = style.made.fill(parts), kinds == style.kinds
         own, here = _head(before, style.old), _head(before, node)
         is_near, is_akin = own[0] == here[0], bool(_parameters(own[1]) & _parameters(here[1]))
         text = before.text[start:last]
@@ -262,7 +263,7 @@ def _fit(style: Style, syntax: Syntax, at: int, length: int) -> tuple[Node, dict
             )
             is_free = (
                 fits
-                and not _is_quoted(node, style.made.filled(parts))
+                and not _is_quoted(node, style.made.fill(parts))
                 and _may_stand(style, syntax, node)
             )
             return (node, parts) if is_free else None
@@ -280,7 +281,7 @@ def _is_kept(place: StylePlace, style: Style, now: Syntax) -> bool:
     for node, *span in after.around(*whole):
         parts = parts_like(after, style.made, node) if (*span,) == whole else None
         if parts is not None:
-            return not node.has_error and style.made.filled(parts) == place.new
+            return not node.has_error and style.made.fill(parts) == place.new
     return False
 
 

@@ -74,13 +74,13 @@ class Shape:
         for part in self.parts:
             yield from part.holes
 
-    def filled(self, parts: dict[int, str]) -> str:
+    def fill(self, parts: dict[int, str]) -> str:
         """Return the code with the parts that differ filled in."""
         if self.hole is not None:
             return parts[self.hole]
         if not self.parts:
             return self.text
-        inner = zip(self.gaps, (part.filled(parts) for part in self.parts), strict=False)
+        inner = zip(self.gaps, (part.fill(parts) for part in self.parts), strict=False)
         return "".join(gap + text for gap, text in inner) + self.gaps[-1]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...places.line_index import Floats
 from ...places.ranker import HIDDEN, Ranker, inputs_of
-from .rows import PlaceRows
+from .place_rows import PlaceRows
 
 _LISTS = 64  # of a step
 _DECAY = 1e-3

@@ -10,7 +10,7 @@ import numpy as np
 from ...places.last_edits import LastEdits
 from ...places.line_index import LineIndex
 from ...places.ranker import NEAR, File, RankedPlace, Ranker
-from .moments import OpenFile, PlaceMoment, Span
+from .place_moments import OpenFile, PlaceMoment, Span
 
 MOST_LINES = 6_000  # of a file that is ranked
 MOST_FILES = 9  # open ones, the user's first

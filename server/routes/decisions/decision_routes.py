@@ -20,7 +20,7 @@ from redraft.model.validation import Json
 from ...http.access import ENGINE
 from ...http.bodies import read_body
 from ...http.responses import json_response
-from ..chat import chat_model
+from ..chat_completions import chat_model
 from .decision_bodies import NO_PICTURES, AskedQuestion, read_decisions
 
 routes = web.RouteTableDef()

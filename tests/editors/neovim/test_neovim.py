@@ -77,7 +77,7 @@ def test_a_killed_server_comes_back_and_no_key_is_lost(tmp_path: Path, pictures:
         editor.has("total = 0", "name = ", "more =  str(total)")
 
 
-def test_a_server_that_cannot_live_is_not_started_for_ever(tmp_path: Path) -> None:
+def test_a_failing_server_is_started_four_times_only(tmp_path: Path) -> None:
     log = tmp_path / "starts.log"
     code = f"open({str(log)!r}, 'a').write('started\\n'); raise SystemExit(3)"
     command = "vim.json.decode([==[" + json.dumps([sys.executable, "-c", code]) + "]==])"
@@ -90,7 +90,7 @@ def test_a_server_that_cannot_live_is_not_started_for_ever(tmp_path: Path) -> No
         editor.has("x = 1", "name")
 
 
-def test_ten_thousand_lines_send_changes_and_reach_far_edits(desk: NeovimDesk) -> None:
+def test_a_large_file_sends_only_its_changes(desk: NeovimDesk) -> None:
     lines = [f"value_{i} = compute({i}, 'some text', value_{i - 1})" for i in range(10_000)]
     lines[0], lines[9_000] = "def total(number, text, last):", "result = total(1, 'a', 2)"
     call = ("result = total(1, 'a', 2)", "result = total(1, 'a', 2, None)")
@@ -124,7 +124,7 @@ def test_ten_thousand_lines_send_changes_and_reach_far_edits(desk: NeovimDesk) -
     ("state", "said", "level"),
     [("absent", "Redraft waiting: no", "WARNING"), ("failed", "Redraft error: the model", "ERROR")],
 )
-def test_the_status_line_and_the_health_page_say_that_the_model_is_missing(
+def test_the_health_page_reports_a_missing_model(
     state: str, said: str, level: str, tmp_path: Path, pictures: Path
 ) -> None:
     status = {"state": state, "model": "", "message": "run: redraft model pull"}

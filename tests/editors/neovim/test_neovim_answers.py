@@ -54,7 +54,7 @@ def answering(editor: Neovim, text: object, edit: object) -> None:
 LONG = "a reason " + 20 * "that goes on and on " + "to the very end"
 
 
-def test_a_long_reason_is_cut_why_shows_it_and_neither_waits(tmp_path: Path) -> None:
+def test_why_shows_the_rest_of_a_long_reason(tmp_path: Path) -> None:
     with neovim(tmp_path, "x = 1\n", ANSWERING) as editor:
         editor.lua("_G.answers = ...", {"redraft/nextEdit": {"edits": [], "reason": LONG}})
         editor.keys("<M-\\>")
@@ -118,7 +118,7 @@ def test_why_tells_ghost_text_and_next_edit_apart(tmp_path: Path) -> None:
         editor.until(lambda: editor.notices()[-1] == f"Redraft: Line 2: {TEXT} {EDIT}")
 
 
-def test_why_tells_the_last_reason_after_an_indentation_is_gone(tmp_path: Path) -> None:
+def test_why_keeps_its_reason_without_the_indentation(tmp_path: Path) -> None:
     with neovim(tmp_path, "if x:\n    y\n", ANSWERING, init=NOTICES, size=(120, 24)) as editor:
         answering(editor, NO_TEXT, NO_EDIT)
         editor.lua("vim.bo.autoindent = true")
@@ -140,7 +140,7 @@ def test_why_never_speaks_of_a_text_that_is_gone(tmp_path: Path) -> None:
         editor.until(lambda: editor.lines()[1] == "yz" and editor.why() == "thinking")
 
 
-def test_a_question_by_hand_ends_in_something_to_see_or_a_sentence(tmp_path: Path) -> None:
+def test_a_manual_request_shows_text_or_a_reason(tmp_path: Path) -> None:
     with neovim(tmp_path, "x = 1\n", ANSWERING, init=NOTICES) as editor:
         answering(editor, NO_TEXT, NO_EDIT)
         editor.keys("A")
@@ -194,7 +194,7 @@ def test_after_esc_nothing_is_called_shown(desk: NeovimDesk) -> None:
     editor.until(lambda: editor.why() == "Next edit: hidden with Esc; it may come back")
 
 
-def test_ghost_text_is_grey_in_a_terminal_without_true_colour(desk: NeovimDesk) -> None:
+def test_ghost_text_is_grey_without_true_colour(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n")
     for group in ("RedraftGhost", "RedraftUnsure", "RedraftThinking"):
         look = editor.lua("return vim.api.nvim_get_hl(0, { name = ..., link = false })", group)
@@ -229,7 +229,7 @@ def test_notices_can_be_switched_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Warning", "Error"])
-def test_what_stands_in_the_way_is_said_once_and_so_is_its_end(desk: NeovimDesk, kind: str) -> None:
+def test_a_server_problem_and_its_end_are_said_once(desk: NeovimDesk, kind: str) -> None:
     editor = desk.open("x = 1\n")
     editor.lua("require('redraft.notices').patience_ms = 0")
     for share in (3, 40):

@@ -70,7 +70,7 @@ def test_a_language_that_is_set_later_is_heard(desk: NeovimDesk) -> None:
     assert desk.predictor.requests[-1].language == "python"
 
 
-def test_a_buffer_that_leaves_the_list_keeps_its_suggestions(desk: NeovimDesk) -> None:
+def test_an_unlisted_buffer_keeps_its_suggestions(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n", ghost("written()"))
     editor.command("setlocal nobuflisted")
     offers(editor, "a = ")

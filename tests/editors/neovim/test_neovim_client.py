@@ -16,7 +16,7 @@ def test_typing_shows_ghost_text_and_tab_takes_it(desk: NeovimDesk) -> None:
     assert editor.cursor() == (2, len("name = str(total)"))
 
 
-def test_typing_along_shrinks_the_ghost_and_asks_the_model_no_more(desk: NeovimDesk) -> None:
+def test_typing_ghost_text_sends_no_new_request(desk: NeovimDesk) -> None:
     editor = with_ghost_text(desk)
     asked = sum(request.task == "infill" for request in desk.predictor.requests)
     editor.keys("str(")
@@ -46,7 +46,7 @@ def test_words_and_lines_are_taken_one_by_one(desk: NeovimDesk) -> None:
     editor.has("x = 1", "# one two", "# three")
 
 
-def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: NeovimDesk) -> None:
+def test_undo_removes_accepted_text_but_not_typed_text(desk: NeovimDesk) -> None:
     editor = with_ghost_text(desk)
     editor.keys("<Tab><Esc>")
     editor.has("total = 0", "name = str(total)")
@@ -54,7 +54,7 @@ def test_undo_takes_back_what_was_accepted_and_not_what_was_typed(desk: NeovimDe
     editor.has("total = 0", "name = ")
 
 
-def test_leaving_insert_mode_hides_ghost_text_and_returning_shows_it(desk: NeovimDesk) -> None:
+def test_ghost_text_returns_with_insert_mode(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.keys("oname = ")
     for _ in range(3):  # leaving insert mode is no rejection, however often
@@ -110,9 +110,7 @@ def test_a_key_takes_ghost_text(desk: NeovimDesk, typed: str, ghost_text: str, k
 
 
 @pytest.mark.parametrize("typed", ["", "  "])
-def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(
-    desk: NeovimDesk, typed: str
-) -> None:
+def test_tab_indents_before_it_accepts_ghost_text(desk: NeovimDesk, typed: str) -> None:
     deep = 8 * " "
     editor = desk.open("class C:\n    def f(self):\n", ghost(deep[len(typed) :] + "return 1"))
     editor.lua("vim.bo.expandtab, vim.bo.shiftwidth, vim.bo.softtabstop = true, 4, 4")
@@ -137,7 +135,7 @@ def test_tab_after_a_gesture_takes_at_once(desk: NeovimDesk) -> None:
     editor.has("def f():", "    return 1")
 
 
-def test_tab_in_normal_mode_takes_an_edit_at_the_start_of_a_line(desk: NeovimDesk) -> None:
+def test_tab_in_normal_mode_accepts_at_the_line_start(desk: NeovimDesk) -> None:
     change = ("    return r", "    return r + pi")
     editor = desk.open("def f(r):\n    return r\n", edits(change))
     editor.keys("ggf)i, pi<Esc>j0")
@@ -147,7 +145,7 @@ def test_tab_in_normal_mode_takes_an_edit_at_the_start_of_a_line(desk: NeovimDes
 
 
 @pytest.mark.parametrize("mode", ["i", "n"])
-def test_alt_keys_with_nothing_shown_do_what_neovim_does(desk: NeovimDesk, mode: str) -> None:
+def test_alt_keys_do_nothing_new_without_a_suggestion(desk: NeovimDesk, mode: str) -> None:
     editor = desk.open("abc\n", ghost(""))
     before = "A" if mode == "i" else "0"
     editor.keys(f"gg{before}<M-l>")

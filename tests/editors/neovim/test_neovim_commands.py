@@ -129,7 +129,7 @@ def test_the_help_is_found(desk: NeovimDesk) -> None:
         editor.command("helpclose")
 
 
-def test_restarting_forgets_nothing_that_is_typed_meanwhile(desk: NeovimDesk) -> None:
+def test_text_typed_during_a_restart_is_not_lost(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     before = editor.lua("return require('redraft.client').get().id")
     editor.keys("oname =")
@@ -166,7 +166,7 @@ def test_statistics_stand_in_a_window_of_their_own(desk: NeovimDesk) -> None:
     assert editor.notices() == [told]
 
 
-def test_what_is_suggested_is_read_and_what_is_not_with_the_reason(desk: NeovimDesk) -> None:
+def test_read_describes_the_suggestion_or_its_absence(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.lua("vim.keymap.set({ 'n', 'i' }, '<M-r>', '<Cmd>Redraft read<CR>')")  # as in the help
     editor.keys("oname = ")

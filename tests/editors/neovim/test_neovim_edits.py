@@ -41,7 +41,7 @@ def listen(editor: Neovim) -> None:
     )
 
 
-def test_a_changed_signature_brings_the_edit_of_its_call(desk: NeovimDesk) -> None:
+def test_a_changed_signature_suggests_a_changed_call(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("def area(r, pi):    → line 5: `pi` was added to `area` · Tab ".rstrip())
@@ -56,7 +56,7 @@ def test_a_changed_signature_brings_the_edit_of_its_call(desk: NeovimDesk) -> No
     editor.until(lambda: editor.showing() is None)
 
 
-def test_lines_that_go_are_tinted_and_lines_that_come_drawn_between(desk: NeovimDesk) -> None:
+def test_added_lines_are_drawn_between_existing_lines(desk: NeovimDesk) -> None:
     old = "    return 3.14 * r * r\n"
     new = "    if r < 0:\n        raise ValueError(r)\n    return 3.14 * r * r\n"
     editor = desk.open(CODE, edits((old, new)))
@@ -98,7 +98,7 @@ def test_a_rejected_edit_does_not_come_back(desk: NeovimDesk) -> None:
     assert "3.14))" not in editor.screen.text()
 
 
-def test_an_edit_hidden_by_typing_is_neither_taken_nor_rejected(desk: NeovimDesk) -> None:
+def test_an_edit_hidden_by_typing_is_not_rejected(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL))
     editor.keys(CHANGE)
     editor.sees("print(area(2, 3.14))")
@@ -163,7 +163,7 @@ def test_a_rename_goes_on_in_another_file(desk: NeovimDesk) -> None:
     editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
 
 
-def test_tabs_alone_walk_through_the_places_of_two_files(desk: NeovimDesk) -> None:
+def test_tab_visits_all_edits_of_two_files(desk: NeovimDesk) -> None:
     gap = "x = 1\n" * 120
     code = f"def area(r):\n    return r\n\n\n{gap}print(area(2))\n"
     beside = f"from a import area\n\n{gap}print(area(3))\n{gap}print(area(4))\n"
@@ -234,7 +234,7 @@ def test_a_hint_is_cut_to_the_window(desk: NeovimDesk) -> None:
     editor.sees("# a long comment    → edit at line 5 · Tab")
 
 
-def test_an_edit_of_a_buffer_that_may_not_be_changed_is_not_shown(desk: NeovimDesk) -> None:
+def test_an_edit_of_a_read_only_buffer_is_not_shown(desk: NeovimDesk) -> None:
     editor = desk.open("def area(r):\n    return r\n", edits(CALL))
     other = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
     other.write_text("from a import area\n\nprint(area(2))\n", encoding="utf-8")
@@ -276,7 +276,7 @@ def test_lines_at_the_end_of_the_file_come_and_go(desk: NeovimDesk) -> None:
     editor.has("a = 10", "b = 2")
 
 
-def test_files_with_dos_line_ends_get_no_carriage_returns(desk: NeovimDesk) -> None:
+def test_files_with_dos_line_ends_stay_consistent(desk: NeovimDesk) -> None:
     both = edits(("x = 1", "x = 2"), ghost=" one\n# two")
     editor = desk.open("x = 1\r\ny = 2\r\n", both)
     editor.keys("GA #")
@@ -290,7 +290,7 @@ def test_files_with_dos_line_ends_get_no_carriage_returns(desk: NeovimDesk) -> N
     assert editor.lua("return vim.bo.fileformat") == "dos"
 
 
-def test_places_are_counted_right_behind_characters_of_all_widths(desk: NeovimDesk) -> None:
+def test_positions_after_wide_characters_are_right(desk: NeovimDesk) -> None:
     editor = desk.open("s = '😀é' + a(1)\n", edits(("a(1)", "a(1, 'ß😀')"), ghost="'😀'"))
     editor.keys("GA #")
     editor.sees("s = '😀é' + a(1) #'😀'")
@@ -361,7 +361,7 @@ def test_jumping_and_accepting_go_on_in_insert_mode(desk: NeovimDesk) -> None:
     assert editor.cursor()[0] == 32
 
 
-def test_buffers_that_are_not_the_servers_keep_their_keys(desk: NeovimDesk) -> None:
+def test_buffers_without_a_server_keep_their_keys(desk: NeovimDesk) -> None:
     editor = with_an_edit(desk)
     editor.command("new | setlocal buftype=nofile")
     assert editor.lua("return require('redraft.edit').is_ready()") is False
@@ -375,7 +375,7 @@ def test_buffers_that_are_not_the_servers_keep_their_keys(desk: NeovimDesk) -> N
     editor.sees("→ line 5: `pi` was added to `area`")
 
 
-def test_the_server_is_told_what_became_of_each_suggestion(desk: NeovimDesk) -> None:
+def test_the_server_receives_each_outcome(desk: NeovimDesk) -> None:
     editor = desk.open(CODE, edits(CALL, ghost=" one two"))
     listen(editor)
     editor.command("doautocmd FocusLost | doautocmd FocusGained")
@@ -439,7 +439,7 @@ def test_an_edit_in_a_file_that_is_not_open_opens_it(desk: NeovimDesk) -> None:
     editor.until(lambda: editor.lines()[2] == "print(area(2, 3.14))")
 
 
-def test_a_file_that_changed_before_it_was_opened_gets_no_edit(desk: NeovimDesk) -> None:
+def test_a_file_changed_before_opening_gets_no_edit(desk: NeovimDesk) -> None:
     editor = hinted_at_an_unopened_file(desk)
     file = Path(editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")) / "b.py"
     file.write_text("one = 1\ntwo = 2\nthree = 3\n", encoding="utf-8")

@@ -104,7 +104,7 @@ def test_a_plugin_that_maps_tab_gets_it_first(desk: NeovimDesk, plugin: str, the
         forget(editor)
 
 
-def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: NeovimDesk) -> None:
+def test_tab_selects_entries_of_an_open_menu(desk: NeovimDesk) -> None:
     editor = desk.open(TEXT, ghost("(x)"))
     editor.lua(
         """
@@ -129,7 +129,7 @@ def test_tab_walks_an_open_menu_and_enter_takes_its_entry(desk: NeovimDesk) -> N
         forget(editor)
 
 
-def test_a_snippet_is_gone_through_with_tab_while_an_edit_is_shown(desk: NeovimDesk) -> None:
+def test_tab_moves_through_a_snippet_despite_an_edit(desk: NeovimDesk) -> None:
     call = ("area(2)", "area(2, 3.14)")
     editor = desk.open("def area(r):\n    pass\n\n\nprint(area(2))\n", edits(call))
     editor.keys("ggf)i, pi")
@@ -145,7 +145,7 @@ def test_a_snippet_is_gone_through_with_tab_while_an_edit_is_shown(desk: NeovimD
     editor.until(lambda: editor.lua("return vim.snippet.active({ direction = 1 })") is False)
 
 
-def test_keys_that_are_set_otherwise_give_the_old_ones_back(desk: NeovimDesk) -> None:
+def test_changing_keys_restores_the_previous_mappings(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost("str(total)"))
     editor.lua("vim.keymap.set('i', '<F5>', 'five')")
     editor.lua("require('redraft').setup({ keys = { accept = '<F5>' } })")
@@ -165,7 +165,7 @@ def test_keys_that_are_set_otherwise_give_the_old_ones_back(desk: NeovimDesk) ->
     assert editor.lua(described, "<Tab>").startswith("Redraft")
 
 
-def test_a_mapping_of_the_users_that_is_described_as_ours_stays(desk: NeovimDesk) -> None:
+def test_a_user_mapping_with_our_description_stays(desk: NeovimDesk) -> None:
     editor = desk.open("total = 0\n", ghost(""))
     editor.lua("require('redraft').setup({ keys = { accept = '<F5>' } })")
     editor.lua("vim.keymap.set('i', '<F5>', 'mine', { desc = 'Redraft accept' })")
@@ -209,7 +209,7 @@ def test_mappings_of_scripts_do_what_they_did(desk: NeovimDesk) -> None:
     editor.has("a = 1", "said", "other", "→", "result")
 
 
-def test_another_text_takes_the_place_of_ghost_text_and_is_accepted(desk: NeovimDesk) -> None:
+def test_alternative_ghost_text_can_be_accepted(desk: NeovimDesk) -> None:
     def several(request: EditRequest) -> Prediction:
         if request.task == "infill" and request.candidates > 1:
             return infill(request, "str(total)", "repr(total)")

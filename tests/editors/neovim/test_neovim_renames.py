@@ -98,7 +98,7 @@ def text_of(editor: Neovim, name: str) -> str:
     return f"{found}\n"
 
 
-def test_one_tab_renames_the_uses_in_every_file_and_one_undo_takes_it_back(
+def test_one_tab_renames_in_all_files_and_undo_reverts(
     desk: NeovimDesk,
 ) -> None:
     editor = offered(desk, main=MAIN)
@@ -136,7 +136,7 @@ def test_a_file_that_changed_meanwhile_is_not_touched(desk: NeovimDesk) -> None:
     assert editor.lines() == SHAPES.replace("def area", "def surface").splitlines()
 
 
-def test_another_language_server_is_asked_about_the_old_name(desk: NeovimDesk) -> None:
+def test_the_other_language_server_gets_the_old_name(desk: NeovimDesk) -> None:
     editor = offered(desk, "rename area → surface in 2 places", OTHER)
     editor.keys("<Tab>")
     editor.has(*RENAMED)
@@ -145,14 +145,14 @@ def test_another_language_server_is_asked_about_the_old_name(desk: NeovimDesk) -
     editor.has(*SHAPES.replace("def area", "def surface").splitlines())
 
 
-def test_a_language_server_that_knows_fewer_places_is_not_used(desk: NeovimDesk) -> None:
+def test_a_server_that_finds_fewer_uses_is_not_used(desk: NeovimDesk) -> None:
     editor = offered(desk, "rename area → surface in 2 places", OTHER + "_G.forgets = true")
     editor.keys("<Tab>")
     editor.has(*RENAMED)
 
 
 @pytest.mark.skipif(PYRIGHT is None, reason="basedpyright is not installed")
-def test_a_real_language_server_renames_what_only_it_knows(desk: NeovimDesk) -> None:
+def test_pyright_renames_the_uses_that_only_it_knows(desk: NeovimDesk) -> None:
     text = "class Area:\n    pass\n\n\ndef half(whole: 'Area') -> Area:\n    return Area()\n"
     other = "from a import Area\n\nprint(Area())\n"
     editor = desk.open(text, beside={"main.py": other})

@@ -70,7 +70,7 @@ def test_a_next_edit_in_insert_mode_is_a_step(desk: NeovimDesk) -> None:
         ("foo(bar(", "))", "1), 2)", "foo(bar(1), 2)"),
     ],
 )
-def test_words_accepted_before_a_bracket_are_the_whole_text(
+def test_accepting_word_by_word_yields_the_whole_text(
     desk: NeovimDesk, typed: str, behind: str, written: str, line: str
 ) -> None:
     editor = desk.open("x = 1\n", ghost(written), *[ghost("")] * 20)

@@ -49,7 +49,7 @@ GHOST_COLUMN = (
 )
 
 
-def test_ghost_text_is_typed_through_and_taken_with_tab(project: Open) -> None:
+def test_typing_shrinks_ghost_text_and_tab_accepts_it(project: Open) -> None:
     with project("math.sqrt(r)\n    return s / 2") as w:
         w.go_to(4, 13)
         w.press("Enter")
@@ -66,7 +66,7 @@ def test_ghost_text_is_typed_through_and_taken_with_tab(project: Open) -> None:
         w.await_outcome("was accepted")
 
 
-def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> None:
+def test_ghost_text_is_accepted_by_word_and_by_line(project: Open) -> None:
     with project("one + two\n    three = 3\n    four = 4") as w:
         w.go_to(4, 13)
         w.press("Enter")
@@ -83,7 +83,7 @@ def test_words_and_lines_of_ghost_text_are_taken_one_by_one(project: Open) -> No
         w.await_outcome("was accepted")  # in part, which counts
 
 
-def test_tab_before_the_indentation_of_ghost_text_indents_then_takes(project: Open) -> None:
+def test_tab_indents_before_it_accepts_ghost_text(project: Open) -> None:
     with project("    value = 1") as w:
         w.go_to(6, 1)
         w.press("Enter")
@@ -145,7 +145,7 @@ def test_tab_in_a_snippet_goes_to_its_next_field(project: Open) -> None:
         assert w.saved("a.py").split("\n")[9].strip() == "f(1, 2)"
 
 
-def test_a_changed_signature_brings_tab_by_tab_the_edits_that_follow(project: Open) -> None:
+def test_tab_visits_the_edits_after_a_signature_change(project: Open) -> None:
     with project(edits=[CALL, BODY], settings={"redraft.renderer": "decorations"}) as w:
         change_signature(w)
         w.await_hint("→ line 13: `pi` was added to `area` · Tab")
@@ -205,7 +205,7 @@ def test_a_next_edit_is_taken_by_words(project: Open) -> None:
         w.await_outcome("was accepted")
 
 
-def test_escape_hides_an_edit_which_comes_back_elsewhere(project: Open) -> None:
+def test_a_hidden_edit_returns_at_another_cursor(project: Open) -> None:
     with project(edits=[CALL]) as w:
         change_signature(w)
         w.await_hint("→ line 13: `pi` was added to `area`")
@@ -263,7 +263,7 @@ def test_subtle_mode_hints_until_asked(project: Open) -> None:
         w.await_hint("→ line 13: `pi` was added to `area` · Tab")
 
 
-def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open) -> None:
+def test_a_manual_request_without_result_says_why(project: Open) -> None:
     with project() as w:
         w.go_to(9, 10)
         w.press("Alt+\\")
@@ -273,7 +273,7 @@ def test_asking_by_hand_ends_in_a_sentence_where_there_is_nothing(project: Open)
         )
 
 
-def test_the_status_bar_says_why_nothing_is_shown_and_the_list_leads_there(project: Open) -> None:
+def test_the_list_of_reasons_leads_to_the_line(project: Open) -> None:
     unsure = [{"ghost": "value = 1", "edits": [], "confidence": 0.01}]
     with project(answers=unsure) as w:
         w.go_to(4, 13)
@@ -330,7 +330,7 @@ def test_another_edit_takes_the_place_of_the_one_shown(project: Open) -> None:
         assert w.saved("a.py").endswith("print(area(2, 3))\n")
 
 
-def test_statistics_are_a_document_that_cannot_be_edited(project: Open) -> None:
+def test_statistics_open_as_a_read_only_document(project: Open) -> None:
     with project("math.pi") as w:
         w.go_to(9, 5)
         w.type_until_ghost("1 + ", "math.pi")

@@ -35,7 +35,7 @@ def of_the_server() -> dict[str, dict[str, Any]]:
     return {name: schema for name, schema in PROPERTIES.items() if not name.startswith(own)}
 
 
-def test_every_setting_of_the_server_is_offered_and_no_other() -> None:
+def test_the_manifest_offers_all_server_settings() -> None:
     known = {to_camel(name) for name in LspSettings.model_fields}
     assert set(of_the_server()) == known - NOT_OFFERED
 
@@ -55,7 +55,7 @@ def test_limits_and_choices_are_those_of_the_server() -> None:
             assert offered.get(limit) == served.get(limit), f"{name}: {limit}"
 
 
-def test_every_command_of_the_manifest_is_there_and_none_is_the_servers() -> None:
+def test_every_manifest_command_is_registered_once() -> None:
     from redraft.lsp.protocol import reports
 
     source = (CLIENT / "src" / "extension.ts").read_text(encoding="utf-8")
@@ -89,14 +89,14 @@ def test_tab_is_left_alone_where_it_has_other_work() -> None:
     assert "!inlineSuggestionVisible" in tabs["redraft.acceptSuggestion"]
 
 
-def test_what_an_untrusted_folder_could_harm_with_is_never_taken_from_it() -> None:
+def test_untrusted_folders_cannot_set_risky_settings() -> None:
     """Programs to run, secrets to read, texts to log."""
     restricted = MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
     programs = {f"redraft.{name}" for name in PROPERTIES if name.startswith("server.")}
     assert set(restricted) == programs | {"redraft.secretGlobs", "redraft.trace.server"}
 
 
-def test_the_native_package_asks_for_the_proposal_that_the_code_looks_for() -> None:
+def test_the_native_package_enables_the_proposed_api() -> None:
     build = (CLIENT / "build.mjs").read_text(encoding="utf-8")
     code = (CLIENT / "src" / "next_edits.ts").read_text(encoding="utf-8")
     [proposal] = PROPOSALS  # of the package that is driven in the real editor
@@ -105,7 +105,7 @@ def test_the_native_package_asks_for_the_proposal_that_the_code_looks_for() -> N
     assert "enabledApiProposals" not in MANIFEST  # no marketplace takes it
 
 
-def test_nothing_is_installed_by_a_name_that_is_not_ours_on_a_registry() -> None:
+def test_the_server_is_not_installed_from_a_registry() -> None:
     assert PROPERTIES["server.package"]["default"] == ""
     ignored = (CLIENT / ".vscodeignore").read_text(encoding="utf-8").split()
     assert "!dist/server/*.whl" in ignored  # the server comes with the extension

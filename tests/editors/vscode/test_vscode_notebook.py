@@ -88,7 +88,7 @@ def until_ghost(w: Window, piece: str) -> None:
     w.until(f"{GHOST} === 'mean(total)'")
 
 
-def test_ghost_text_in_a_cell_goes_on_from_the_cells_above(project: Open) -> None:
+def test_ghost_text_in_a_cell_uses_the_cells_above(project: Open) -> None:
     cells = [
         cell("markdown", "# Sales"),
         cell("code", "sales = read()"),

@@ -63,7 +63,7 @@ def test_one_tab_renames_open_and_unopened_files(vscode: Studio, tmp_path: Path)
         w.until("document.querySelector('.tab.dirty[data-resource-name=\"main.py\"]')")
 
 
-def test_the_rename_provider_renames_what_only_it_knows(vscode: Studio, tmp_path: Path) -> None:
+def test_the_rename_provider_changes_all_its_places(vscode: Studio, tmp_path: Path) -> None:
     text = SHAPES + "# the area\n"
     script = {"answers": [{"ghost": "", "edits": []}]}
     with window(vscode, tmp_path, "provider", {"provided.py": text}, script) as w:

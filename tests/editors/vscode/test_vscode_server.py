@@ -62,14 +62,14 @@ def test_a_server_that_is_not_there_is_said_once(project: Open) -> None:
         assert len(w.toasts()) == 1
 
 
-def test_a_server_that_keeps_ending_is_left_alone_without_a_popup(project: Open) -> None:
+def test_a_crashing_server_shows_a_status_but_no_popup(project: Open) -> None:
     broken = {"redraft.server.arguments": ["-c", "raise SystemExit('broken')"]}
     with project("x", settings=broken, ready=False) as w:
         w.await_status("the server ended several times in a row")
         assert w.toasts() == []
 
 
-def test_a_build_that_brings_no_server_installs_no_strangers(project: Open) -> None:
+def test_a_build_without_a_server_installs_nothing(project: Open) -> None:
     with project("x", settings={"redraft.server.path": ""}, ready=False) as w:
         w.await_toast("Redraft needs its language server")
         w.answer("Install")
@@ -134,7 +134,7 @@ def test_the_menu_says_why_and_switches_a_language_off(project: Open) -> None:
         assert _server_of(w).pid != before
 
 
-def test_in_ten_thousand_lines_keys_arrive_and_ghost_text_is_shown(project: Open) -> None:
+def test_ghost_text_is_shown_in_a_large_file(project: Open) -> None:
     lines = "".join(f"value_{i} = compute({i}, 'text of line {i}')\n" for i in range(10_000))
     settings = {"redraft.trace.server": "off"}
     with project("math.pi", files={"a.py": f"import math\n\n{lines}"}, settings=settings) as w:

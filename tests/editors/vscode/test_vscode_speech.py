@@ -28,7 +28,7 @@ def hears(w: Window, text: str) -> None:
     w.until(f"{SAID}.includes({json.dumps(text)})")
 
 
-def test_a_command_reads_ghost_text_and_edits_and_the_reasons_for_none(project: Open) -> None:
+def test_a_command_reads_the_suggestion_aloud(project: Open) -> None:
     with project("math.pi", edits=[CALL]) as w:
         w.evaluate(LISTEN)
         w.go_to(9, 5)
@@ -47,7 +47,7 @@ def test_a_command_reads_ghost_text_and_edits_and_the_reasons_for_none(project: 
         hears(w, "Nothing is suggested here.")
 
 
-def test_an_edit_is_announced_while_a_screen_reader_is_on(project: Open) -> None:
+def test_an_edit_is_announced_to_a_screen_reader(project: Open) -> None:
     with project("", edits=[CALL], settings={"editor.accessibilitySupport": "on"}) as w:
         w.evaluate(LISTEN)
         change_signature(w)

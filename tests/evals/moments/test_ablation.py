@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from redraft.evals.example import Example
 from redraft.evals.gather import KINDS, RELATED, ContextKind, GatheredRequest, gather
-from redraft.evals.latency.workspace import unpack
+from redraft.evals.latency.workspace_costs import unpack
 from redraft.evals.pipeline import ABLATIONS, evaluate_in_turn
 from redraft.evals.predictors import ready_with
 from redraft.evals.run import Run
-from redraft.evals.scorers.next_edit import BY_CONTEXT
+from redraft.evals.scorers.next_edit_scores import BY_CONTEXT
 from redraft.evals.sources.commits import CommitChange
 from redraft.evals.sources.next_edits import steps_in
 from redraft.evals.spec import RunSpec
@@ -52,7 +52,7 @@ def prompt(*without: ContextKind) -> str:
     )
 
 
-def test_with_all_the_prompt_holds_edits_definitions_and_far_lines() -> None:
+def test_the_full_prompt_has_edits_and_definitions() -> None:
     text = prompt()
     assert "-row_50 = compute(50)" in text
     assert "\n    scaled = value * unit" in text, "the commit's other file is read"
@@ -61,7 +61,7 @@ def test_with_all_the_prompt_holds_edits_definitions_and_far_lines() -> None:
     assert parts["edit"] >= 1 and parts["definition"] + parts["viewed"] >= 1
 
 
-def test_without_history_no_edit_is_shown_and_without_related_no_other_file() -> None:
+def test_ablation_removes_edits_or_other_files() -> None:
     assert "-row_50 = compute(50)" not in prompt("history")
     text = prompt(*RELATED)
     assert "\n    scaled = value" not in text and "-row_50 = compute(50)" in text
@@ -73,7 +73,7 @@ def test_a_kind_of_excerpt_left_out_is_not_counted(kind: ContextKind) -> None:
     assert dict(gathered(kind).parts)[named] == 0
 
 
-def test_without_far_only_the_region_is_shown_and_answers_find_their_place() -> None:
+def test_ablating_far_lines_keeps_answer_positions() -> None:
     asked = gathered("far")
     text = prompt("far")
     assert "row_1 = " not in text and "row_118 = " not in text
@@ -82,7 +82,7 @@ def test_without_far_only_the_region_is_shown_and_answers_find_their_place() -> 
     assert whole[asked.offset + request.cursor :] == step().moment.suffix
     sure = Confidence(0.9, 0.9, 0.9)
     said = Prediction("x", "m", (Candidate(3, 8, "new", sure, 3, 1, "end"),))
-    (moved,) = asked.answered(said).candidates
+    (moved,) = asked.to_document(said).candidates
     assert whole[moved.start : moved.end] == request.text[3:8]
 
 
@@ -102,7 +102,7 @@ def test_an_ablation_asks_each_step_in_each_way(tmp_path: Path) -> None:
     assert [row.n for row in table.rows] == [1] * len(ABLATIONS)
 
 
-def test_a_workspace_is_the_same_every_time_and_never_leaves_its_folder(tmp_path: Path) -> None:
+def test_unpacking_is_repeatable_and_stays_in_folder(tmp_path: Path) -> None:
     lines: list[dict[str, object]] = [
         {"repo": "a/b", "path": f"f{i}.py", "language": "python", "text": f"x = {i}\n"}
         for i in range(9)

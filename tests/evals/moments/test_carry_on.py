@@ -12,8 +12,8 @@ from redraft.evals.example import Example, Row
 from redraft.evals.pipeline import evaluate
 from redraft.evals.predictors import baseline
 from redraft.evals.run import Run
-from redraft.evals.scorers.next_edit import decide, score
-from redraft.evals.scorers.next_edit import suite_tables as tables
+from redraft.evals.scorers.next_edit_scores import decide, score
+from redraft.evals.scorers.next_edit_scores import suite_tables as tables
 from redraft.evals.sources.carry_on import LANGUAGES, read_scenario, records, scenarios
 from redraft.evals.spec import RunSpec
 from redraft.model.edits.hunks import hunks_of
@@ -94,7 +94,7 @@ DATA = {
 }
 
 
-def test_each_place_is_right_and_several_in_a_row_in_each_way() -> None:
+def test_any_expected_edit_or_sequence_is_a_truth() -> None:
     scenario = read_scenario(DATA)
     assert scenario.moment.text == "count = 1\nprint(total)\nsave(total)\n"
     assert scenario.moment.prefix == "count"
@@ -107,7 +107,7 @@ def test_each_place_is_right_and_several_in_a_row_in_each_way() -> None:
     )
 
 
-def test_what_is_still_typed_is_no_recent_edit_and_a_mark_says_where_the_cursor_is() -> None:
+def test_an_edit_in_progress_is_no_recent_edit() -> None:
     scenario = read_scenario(DATA | {"typing": True, "cursor": "print(‸total)"})
     assert scenario.moment.edits == ()
     assert scenario.moment.suffix.startswith("total)\nsave")
@@ -132,7 +132,7 @@ def judged(scenario: Example, prediction: Prediction, least: float) -> Row:
     return replace(answered, score=score(replace(answered, decision=decide(answered, least)))).row()
 
 
-def test_an_answer_is_judged_by_the_nearest_of_what_is_wanted() -> None:
+def test_an_answer_is_compared_with_the_nearest_truth() -> None:
     scenario = read_scenario(DATA)
     for old, new in (("print(total)", "print(count)"), ("save(total)", "keep(count)")):
         found = judged(scenario, said(scenario, old, new), 0.9)
@@ -144,7 +144,7 @@ def test_an_answer_is_judged_by_the_nearest_of_what_is_wanted() -> None:
     assert unsure["shown"] is False and unsure["chrf_shown"] is None and unsure["exact"]
 
 
-def test_the_likeliest_edit_keeps_its_own_worth_whatever_is_shown() -> None:
+def test_the_likeliest_edit_is_scored_if_not_shown() -> None:
     scenario = read_scenario(DATA)
     right = said(scenario, "print(total)", "print(count)").candidates[0]
     right = replace(right, confidence=Confidence(0.5, 0.5, 0.5))
@@ -153,7 +153,7 @@ def test_the_likeliest_edit_keeps_its_own_worth_whatever_is_shown() -> None:
     assert found["exact"] and found["chrf"] == 100 and not found["exact_shown"]
 
 
-def test_where_nothing_should_come_right_is_to_be_quiet() -> None:
+def test_silence_is_right_where_no_edit_is_expected() -> None:
     scenario = read_scenario(DATA | {"next": []})
     assert judged(scenario, said(scenario, "save(total)", "save(count)"), 0.9)["quiet"] is False
     assert judged(scenario, Prediction("1", "m", ()), 0.9)["quiet"] is True
@@ -169,7 +169,7 @@ def test_model_and_rules_are_told_apart() -> None:
     assert found["rules_exact_shown"] is True
 
 
-def test_the_tables_score_all_and_tell_each_kind_and_language() -> None:
+def test_tables_have_rows_for_kinds_and_languages() -> None:
     quiet = read_scenario(DATA | {"next": []})
     few = [read_scenario(DATA), replace(quiet, id="quiet", tags=quiet.tags | {"kind": "q"})]
     episodes = evaluate(few, Run(SPEC), baseline("none"))
@@ -185,7 +185,7 @@ def test_the_tables_score_all_and_tell_each_kind_and_language() -> None:
     assert [row.label for row in kinds.rows] == ["rename", "q"], "the quiet ones come last"
 
 
-def test_rules_alone_repeat_a_recent_edit_as_sure_as_their_odds() -> None:
+def test_the_rules_baseline_repeats_a_recent_edit() -> None:
     diff = "-    old = open(a)\n+    old = open(a, mode)\n"
     edit = RecentEdit("a.py", 0, diff)
     text = "    old = open(a, mode)\n    b = 1\n    old = open(a)"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import zstandard
+from redraft.evals.places.place_tables import far_limit, measure, tables
 from redraft.evals.places.sources import PER_PULL_REQUEST, read_moments
-from redraft.evals.places.tables import far_limit, measure, tables
 from redraft.model.errors import SettingsError
 from redraft.model.places.ranker import load_shipped_ranker
 

@@ -11,7 +11,7 @@ import pytest
 from redraft.evals.example import Example, Moment, Row, Truth
 from redraft.evals.gather import gather
 from redraft.evals.sandbox.sandbox import run_program
-from redraft.evals.scorers.next_edit import changed_lines, decide, score
+from redraft.evals.scorers.next_edit_scores import decide, find_difference, score
 from redraft.evals.sources.commits import CommitChange, fingerprint, in_turn, read_changes
 from redraft.evals.sources.gaps import gaps_of, human_eval, whole_files
 from redraft.evals.sources.next_edits import steps_of
@@ -43,7 +43,7 @@ def commits(folder: Path) -> Path:
     return write_lines(folder / "dev-commits.jsonl.zst", [record])
 
 
-def test_commits_are_read_with_unix_line_ends_and_without_deleted_files(tmp_path: Path) -> None:
+def test_reading_commits_drops_crs_and_deleted_files(tmp_path: Path) -> None:
     first, second = read_changes(commits(tmp_path))
     assert first == CommitChange(
         "r@0123456789:a.py", "r@0123456789", "a.py", "python", "a\nb\n", "a\nc\n"
@@ -60,7 +60,7 @@ def test_what_is_no_file_of_commits_is_refused(tmp_path: Path) -> None:
         list(read_changes(tmp_path / "missing"))
 
 
-def test_a_smaller_sample_is_a_part_of_a_larger_and_languages_take_turns() -> None:
+def test_samples_are_nested_and_alternate_languages() -> None:
     pool = [gap for i in range(30) for gap in gaps_of(change(i, "python" if i < 25 else "go"))]
     small, large = in_turn(pool, 10, seed=1), in_turn(pool, 40, seed=1)
     assert large[:10] == small
@@ -130,7 +130,7 @@ def test_what_is_no_file_of_human_eval_is_refused(tmp_path: Path) -> None:
             human_eval(path)
 
 
-def test_gaps_of_held_out_files_may_be_anywhere_in_them() -> None:
+def test_gaps_of_whole_files_may_be_anywhere() -> None:
     text = "".join(f"value_{i} = compute({i})\n" for i in range(60))
     files = [("a.py", text), ("b.go", text.replace("\n", "\r\n")), ("c.unknown", text)]
     found = [gap for change in whole_files("repo", files) for gap in gaps_of(change)]
@@ -159,19 +159,19 @@ def test_a_moment_lies_between_the_commits_two_sides() -> None:
             assert differs and all(wanted[i] == NEW[i] for i in differs)
 
 
-def test_the_next_edit_is_always_in_the_window_that_serving_shows() -> None:
+def test_the_next_edit_is_always_in_the_serving_window() -> None:
     kinds = set()
     for step in some_steps():
         kinds.add(step.kind)
         text = step.moment.text
         line = text.count("\n", 0, step.moment.cursor)
         first, last = window(line, len(OLD))
-        begin, end = changed_lines(text, (*step.truth.texts, text)[0])
+        begin, end = find_difference(text, (*step.truth.texts, text)[0])
         assert first <= begin and end <= last
     assert kinds == {"near the last edit", "elsewhere", "nothing left"}
 
 
-def test_about_one_moment_in_ten_has_nothing_left_to_do() -> None:
+def test_one_moment_in_ten_has_nothing_left_to_do() -> None:
     steps = some_steps(300)
     assert 0.06 < sum(step.kind == "nothing left" for step in steps) / len(steps) < 0.14
 
@@ -217,7 +217,7 @@ def saying(*change: tuple[int, int, str]) -> Prediction:
         ((6, 12, "b = 2\nold = 5\n"), True),  # what the user removed comes back
     ],
 )
-def test_destructive_answers_are_counted_before_and_after_the_filters(
+def test_destructive_answers_are_counted_and_not_shown(
     change: tuple[int, int, str], is_destructive: bool
 ) -> None:
     gone = RecentEdit("a.py", 2, " b = 2\n-old = 5\n c = 3\n")
@@ -227,7 +227,7 @@ def test_destructive_answers_are_counted_before_and_after_the_filters(
     assert row["true_refused"] is False
 
 
-def test_an_answer_that_empties_its_region_is_destructive() -> None:
+def test_emptying_the_whole_region_is_destructive() -> None:
     text, gone = "first = 1\nbeta = 2\n", (RecentEdit("a.py", 2, "-print(beta)\n"),)
     step = step_of("first = 1\n", edits=gone)
     step = replace(step, moment=replace(step.moment, text=text))
@@ -249,7 +249,7 @@ def test_an_edit_is_exact_when_the_document_is() -> None:
     assert (wider["quiet"], wider["right_quiet"]) == (None, None)
 
 
-def test_what_no_one_would_see_is_not_shown_however_sure() -> None:
+def test_a_filtered_candidate_is_never_shown() -> None:
     """The gate is the users': the first candidate that passes is what they see."""
     broken, right = (0, 6, "a = (1\n"), (6, 12, "b = 7\n")
     found = episode(step_of(WANTED), saying(broken, right))
@@ -263,7 +263,7 @@ def test_what_no_one_would_see_is_not_shown_however_sure() -> None:
     assert (unsure["abstained"], unsure["barred"]) == ("below_threshold", False)
 
 
-def test_the_users_last_edits_are_never_taken_back_in_their_sight() -> None:
+def test_an_edit_that_undoes_typing_is_not_shown() -> None:
     typed = recent_edit("a.py", ["a = 1", "c = 3"], 1, 1, ("b = 2",))
     found = episode(step_of(edits=(typed,)), saying((6, 12, "")))
     assert (found["quiet"], found["abstained"]) == (True, "reversal")

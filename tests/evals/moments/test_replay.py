@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from redraft.evals.example import Example, Row
 from redraft.evals.gate.curves import moments_of
-from redraft.evals.gate.samples import labelled
+from redraft.evals.gate.samples import label_candidates
 from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.player import play
-from redraft.evals.replay.runs import Job, examples_of
+from redraft.evals.replay.replay_runs import Job, examples_of
+from redraft.evals.replay.simulated_predictor import ReplayPredictor
 from redraft.evals.run import Run
 from redraft.evals.spec import RunSpec
 from redraft.lsp.editor_settings import LspSettings
@@ -65,7 +65,7 @@ def a_function(rest: str = WANTED[3:], pause_s: float = 3.0) -> Typist:
     return typist
 
 
-def test_the_server_is_asked_at_the_end_of_every_edit_and_never_sees_what_comes_later() -> None:
+def test_replay_requests_contain_no_later_text() -> None:
     requests: list[EditRequest] = []
 
     def ask(request: EditRequest) -> Prediction:
@@ -96,7 +96,7 @@ def test_the_sessions_own_rules_hold() -> None:
     assert "large change" in line["reason"]
 
 
-def test_what_the_user_goes_on_to_type_would_have_been_accepted() -> None:
+def test_a_suggestion_typed_later_counts_as_accepted() -> None:
     first, last = lines(a_function().script(), says(WANTED[3:]))
     assert first["shown"] and first["accepted"] is True
     assert first["task"] == "infill"
@@ -115,26 +115,26 @@ def test_what_the_user_never_types_would_not_have_been() -> None:
     assert first["saved"] == 0
 
 
-def test_staying_quiet_is_right_where_nothing_is_left_to_do() -> None:
+def test_silence_is_right_where_nothing_is_left() -> None:
     loud = lines(a_function().script(), says(WANTED[3:], "  # done"))
     silent = lines(a_function().script(), says())
     assert silent[-1]["quiet"] is True
     assert loud[-1]["quiet"] is not None
 
 
-def test_a_candidate_that_is_too_uncertain_is_labelled_and_not_shown() -> None:
+def test_an_unsure_candidate_is_labelled_but_not_shown() -> None:
     first, _ = lines(a_function().script(), says(WANTED[3:], confidence=0.13))
     assert not first["shown"] and first["accepted"] is None
     assert "13 % likely to be kept" in first["reason"]
     ghost_text = Example.from_json(first["asked"][0])
-    (candidate,) = labelled(ghost_text)
+    (candidate,) = label_candidates(ghost_text)
     assert candidate.right and not candidate.barred
 
 
 def test_a_candidate_that_a_filter_refuses_is_barred() -> None:
     first, _ = lines(a_function().script(), says("return\x07"), eagerness="high")
     assert not first["shown"]
-    (candidate,) = labelled(Example.from_json(first["asked"][0]))
+    (candidate,) = label_candidates(Example.from_json(first["asked"][0]))
     assert candidate.barred
 
 
@@ -211,7 +211,7 @@ def test_an_answer_that_comes_too_late_is_not_shown() -> None:
     assert "text changed" in first["reason"]
 
 
-def test_what_is_typed_meanwhile_shrinks_the_suggestion() -> None:
+def test_typing_during_a_request_shrinks_the_answer() -> None:
     script = a_function(pause_s=1.5).script()
     first, *_ = lines(script, says(WANTED[3:]), latency_ms=1_600.0)
     assert first["shown"] and first["late"]
@@ -239,7 +239,7 @@ def test_a_model_that_is_gone_ends_the_replay() -> None:
         lines(a_function().script(), ask)
 
 
-def test_the_same_suggestion_shown_again_is_one_episode() -> None:
+def test_a_repeated_suggestion_is_one_episode() -> None:
     typist = begun()
     typist.pauses(2)
     typist.types("urn", AT + 3)

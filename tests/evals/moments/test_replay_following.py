@@ -10,10 +10,10 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.evals.figures import combined, quantile, unmeasured
+from redraft.evals.figures import figure_of_sums, no_figure, quantile
 from redraft.evals.predictors import copy_last_edit, substitution
 from redraft.evals.replay.clock import run
-from redraft.evals.scorers.at_rest import Comparison, compare, needed
+from redraft.evals.scorers.at_rest import Comparison, compare, has_work_left
 from redraft.evals.sources.scripts import sample
 from redraft.lsp.learning.followed import Followed
 from redraft.lsp.learning.matching import Match, match, until_rest
@@ -115,7 +115,7 @@ def test_the_end_of_a_recording_cannot_tell() -> None:
     assert match(Edit("f()\n", 2, 2, "a, b"), [put(2, "x")], is_known=False) == NO
 
 
-def test_a_document_rests_after_ten_quiet_seconds_or_five_minutes() -> None:
+def test_a_document_rests_after_a_pause_or_long_work() -> None:
     steps = [put(0, "a", at_s=t) for t in (1.0, 9.0, 18.0, 28.0)]
     assert until_rest(steps, 0.0) == steps[:3]
     busy = [put(0, "a", at_s=9.0 * t) for t in range(60)]
@@ -123,13 +123,13 @@ def test_a_document_rests_after_ten_quiet_seconds_or_five_minutes() -> None:
 
 
 def test_what_is_left_to_do_is_what_the_user_does_soon() -> None:
-    assert needed([put(0, "a", at_s=5.0)], 0.0, 100.0) is True
-    assert needed([put(0, "a", at_s=15.0)], 0.0, 100.0) is False
-    assert needed([put(0, "a", typed=False, at_s=5.0)], 0.0, 100.0) is None
-    assert needed([], 0.0, 5.0) is None
+    assert has_work_left([put(0, "a", at_s=5.0)], 0.0, 100.0) is True
+    assert has_work_left([put(0, "a", at_s=15.0)], 0.0, 100.0) is False
+    assert has_work_left([put(0, "a", typed=False, at_s=5.0)], 0.0, 100.0) is None
+    assert has_work_left([], 0.0, 5.0) is None
 
 
-def test_a_suggestion_is_compared_with_all_that_the_user_did() -> None:
+def test_a_suggestion_is_compared_with_all_user_edits() -> None:
     text = "f(a)\n" + "x\n" * 50 + "g(a)\n"
     steps = [put(3, ", b"), put(3 + len(text) - 2 - 1 + 1, ", b")]
     # Suggested and typed: ", b" in f (3 characters); typed besides: ", b" in g.
@@ -153,7 +153,7 @@ PERFECT = Comparison(3, 3, 3, 100.0)
         ("a\n", 2, "b\n", [put(2, "b\n")], Comparison(2, 2, 2, 100.0)),  # at the very end
     ],
 )
-def test_text_from_elsewhere_is_left_out_or_makes_no_truth(
+def test_pasted_text_is_excluded_from_the_truth(
     text: str, at: int, new: str, steps: list[DocumentChange], expected: Comparison | None
 ) -> None:
     assert compare(Edit(text, at, at, new), steps) == expected
@@ -161,7 +161,7 @@ def test_text_from_elsewhere_is_left_out_or_makes_no_truth(
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
-def test_the_steps_of_a_document_lead_from_moment_to_moment(seed: int) -> None:
+def test_applying_steps_yields_the_next_moment(seed: int) -> None:
     rng, typist = random.Random(seed), Typist()
     typist.opens("".join(rng.choice(["a", "\r\n", "\n", "é", "𝄞"]) for _ in range(20)))
     for _ in range(12):
@@ -192,7 +192,7 @@ def test_keys_in_quick_succession_are_one_moment() -> None:
     assert (second.before, second.text, second.typed) == ("abc\n", "abcde\n", 2)
 
 
-def test_a_document_told_anew_is_a_step_that_nobody_typed() -> None:
+def test_reopening_a_document_is_not_a_typed_step() -> None:
     typist = Typist()
     typist.opens("old\n")
     typist.types("a", 0)
@@ -232,7 +232,7 @@ def test_hours_pass_in_no_time() -> None:
     assert time.monotonic() - began < 60
 
 
-def test_timers_come_in_their_order_after_years_as_well() -> None:
+def test_timers_keep_their_order_after_many_years() -> None:
     order: list[str] = []
 
     async def after(seconds: float, name: str) -> None:
@@ -272,7 +272,7 @@ def test_a_substitution_is_of_whole_words(diff: str, expected: tuple[str, str]) 
     assert substitution(edit(diff)) == expected
 
 
-def test_the_last_substitution_is_made_at_the_next_place_or_from_the_top() -> None:
+def test_the_last_substitution_wraps_to_the_top() -> None:
     text = "new(1)\nold(2)\nolder(3)\nold(4)\n"
     (found,) = copy_last_edit(request(text, 15, "-old(1)\n+new(1)\n")).candidates
     assert (found.start, found.end, found.text) == (text.index("old(4)"), 26, "new")
@@ -282,19 +282,21 @@ def test_the_last_substitution_is_made_at_the_next_place_or_from_the_top() -> No
     assert not copy_last_edit(request("f(a, b)\n", 3, "-f(a)\n+f(a, b)\n")).candidates
 
 
-def test_a_quantile_lies_within_its_interval_and_resamples_groups() -> None:
+def test_a_quantile_resamples_groups() -> None:
     figure = quantile(list(range(100)), 0.95, groups=[i // 10 for i in range(100)])
     assert figure.value == pytest.approx(94.05)
     assert figure.low is not None and figure.high is not None
     assert figure.low <= figure.value <= figure.high <= 99
     alone = quantile([1.0, 2.0, 3.0], 0.5, groups=["a", "a", "a"])
     assert (alone.low, alone.value, alone.high) == (2.0, 2.0, 2.0)
-    assert quantile([], 0.5) == unmeasured(0)
+    assert quantile([], 0.5) == no_figure(0)
 
 
 def test_a_combined_figure_is_of_the_sums() -> None:
     terms = [(1.0, 2.0), (3.0, 2.0), (5.0, 4.0)]
-    figure = combined(terms, lambda sums: sums[:, :1] / sums[:, 1:], groups=["a", "a", "b"])
+    figure = figure_of_sums(terms, lambda sums: sums[:, :1] / sums[:, 1:], groups=["a", "a", "b"])
     assert figure.value == pytest.approx(9 / 8)
     assert (figure.low, figure.high) == (pytest.approx(1.0), pytest.approx(1.25))
-    assert combined(terms, lambda sums: sums[:, :1] * math.nan, ["a", "a", "b"]) == unmeasured(3)
+    assert figure_of_sums(terms, lambda sums: sums[:, :1] * math.nan, ["a", "a", "b"]) == no_figure(
+        3
+    )

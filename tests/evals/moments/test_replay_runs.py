@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from redraft.evals.example import Row
 from redraft.evals.figures import Figure
-from redraft.evals.predictors import ReadyPredictor, blocking
-from redraft.evals.replay import runs
-from redraft.evals.replay.runs import Job, examples_of, replay_all
+from redraft.evals.predictors import ReadyPredictor, block_on
+from redraft.evals.replay import replay_runs
+from redraft.evals.replay.replay_runs import Job, examples_of, replay_all
 from redraft.evals.run import Run, open_run, read_run
-from redraft.evals.scorers.replay import tables
+from redraft.evals.scorers.replay_tables import tables
 from redraft.evals.sources.scripts import read_scripts
 from redraft.evals.spec import RunSpec
 from redraft.model.errors import InstallError
@@ -89,7 +89,7 @@ def test_a_run_broken_off_goes_on_with_what_is_missing(recordings: Path, tmp_pat
     assert fixed(replayed(recordings, broken, resume=True)) == fixed(whole)
 
 
-def test_a_moment_that_the_run_holds_is_not_asked_at_again(
+def test_resuming_a_run_asks_only_missing_moments(
     recordings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[EditRequest] = []
@@ -99,7 +99,7 @@ def test_a_moment_that_the_run_holds_is_not_asked_at_again(
         return infill(request, "x = 2" if request.task == "infill" else "")
 
     ready = ReadyPredictor(ask, READY, lambda: None)
-    monkeypatch.setattr(runs, "open_predictor", lambda spec: ready)
+    monkeypatch.setattr(replay_runs, "open_predictor", lambda spec: ready)
     scripts, run = read_scripts([recordings])[:1], Run(COPY)
     replay_all(scripts, COPY, run)
     first, before = dict(run.examples), len(asked)
@@ -149,7 +149,7 @@ def test_a_model_in_this_process_predicts(recordings: Path, tmp_path: Path) -> N
 def test_a_server_is_asked_from_within_simulated_time(recordings: Path) -> None:
     loading = ModelStatus("loading", model="fake-1m int8")
     fake = ScriptedPredictor(["x = 2"], delay_s=0.01, statuses=[loading, READY])
-    ready = blocking(fake)
+    ready = block_on(fake)
     (script, *_) = read_scripts([recordings])
     job = Job(script, frozenset({script.moments[0].id}))
     (found,) = (each.row() for each in examples_of(job, RunSpec("replay"), ready))

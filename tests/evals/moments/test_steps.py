@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from redraft.evals.example import Example, Row
 from redraft.evals.gate.curves import moments_of
-from redraft.evals.gate.fit import samples_of
-from redraft.evals.gate.samples import shown_to_gate
+from redraft.evals.gate.samples import candidates_for_gate
+from redraft.evals.gate.shipped_fit import samples_of
 from redraft.evals.predictors import ReadyPredictor
-from redraft.evals.replay.answers import ReplayPredictor
+from redraft.evals.replay.simulated_predictor import ReplayPredictor
 from redraft.evals.run import Run
-from redraft.evals.scorers.steps import questions, tables
+from redraft.evals.scorers.step_tables import questions, tables
 from redraft.evals.spec import RunSpec
-from redraft.evals.steps.player import take_all
-from redraft.evals.steps.runs import play_all
-from redraft.evals.steps.scores import takes_back
+from redraft.evals.steps.walk_player import take_all
+from redraft.evals.steps.walk_runs import play_all
+from redraft.evals.steps.walk_scores import takes_back
 from redraft.evals.steps.walks import AskedWalk, choose_walks, scenes
 from redraft.lsp.editor_settings import LspSettings
 from redraft.model.errors import SettingsError
@@ -131,17 +131,17 @@ def test_an_edit_that_takes_the_user_back_is_counted() -> None:
     assert not takes_back([BEFORE], FIRST, AFTER)
 
 
-def test_outcomes_ask_about_every_place_and_show_nothing(commits: Path) -> None:
+def test_outcomes_ask_at_all_places_and_show_nothing(commits: Path) -> None:
     walks = choose_walks(commits, 8, 0, 2)
     run = played(walks, right, asks_all=True)
     assert not any(row["shown"] for row in run.rows())
-    samples = samples_of(shown_to_gate(run))["next_edit"]
+    samples = samples_of(candidates_for_gate(run))["next_edit"]
     assert [each.kept for each in samples] == [moment["right"] is not None for moment in run.rows()]
     assert {"chance", "left", "certain"} <= samples[0].features.keys()
     assert len(moments_of([run])) == len(run.examples)
 
 
-def test_a_sample_takes_repositories_in_turn_and_is_part_of_a_larger_one(tmp_path: Path) -> None:
+def test_samples_are_nested_and_alternate_repositories(tmp_path: Path) -> None:
     file = {"path": "a.py", "language": "python", "before": BEFORE, "after": AFTER}
     records = [
         {"repo": repo, "commit": f"{n:010x}".ljust(40, "0"), "time": n, "files": [file]}
@@ -167,7 +167,7 @@ def test_tables_and_a_run_that_is_continued(commits: Path, tmp_path: Path) -> No
     assert table.title == "next edits after ordered steps"
 
 
-def test_each_question_says_when_it_was_decided_and_what_was_read_before(steps: Path) -> None:
+def test_each_question_has_its_time_and_reused_share(steps: Path) -> None:
     def ask(request: EditRequest) -> Prediction:
         return replace(predicted(), stats=Stats(prompt_tokens=100, reused_tokens=40))
 
@@ -181,7 +181,7 @@ def test_each_question_says_when_it_was_decided_and_what_was_read_before(steps: 
     assert titles.count("questions to the model, at new places and known ones") == 1
 
 
-def test_a_question_without_a_prompt_reuses_nothing_that_counts(steps: Path) -> None:
+def test_a_question_without_prompt_has_no_reused_share(steps: Path) -> None:
     def ask(request: EditRequest) -> Prediction:
         return replace(predicted(), stats=Stats())
 
@@ -204,7 +204,7 @@ def test_a_scene_is_carried_through_by_tabs(steps: Path) -> None:
     assert found.texts == [AFTER] and len(found.taken) == 1 and found.reason
 
 
-def test_scenes_lead_from_what_is_typed_to_what_is_wanted() -> None:
+def test_scenes_lead_from_typed_edits_to_wanted_text() -> None:
     found = scenes()
     assert len(found) == 26 and len({walk.id for walk in found}) == 26
     for walk in found:

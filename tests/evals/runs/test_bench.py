@@ -16,20 +16,20 @@ import typer
 from redraft.evals.commands.bench import STOPPED, run_bench
 from redraft.evals.compare import compare
 from redraft.evals.example import Row
-from redraft.evals.latency import bench
-from redraft.evals.latency.bench import (
+from redraft.evals.latency import editor_latency
+from redraft.evals.latency.editor_latency import (
     COMPARED_EVERY,
     TYPED,
     Amount,
     infills,
     measure,
     measure_starts,
-    typing,
+    measure_typing,
 )
-from redraft.evals.machine import commit_of
+from redraft.evals.provenance import commit_of
 from redraft.evals.run import Run, open_run, read_run
 from redraft.evals.scorers.aims import results
-from redraft.evals.scorers.latency import tables, timed
+from redraft.evals.scorers.latency import tables, record_answer
 from redraft.evals.spec import RunSpec
 from redraft.model.predict import Model
 from redraft.model.records import Prediction, Stats
@@ -87,7 +87,7 @@ def test_a_start_that_fails_is_not_measured() -> None:
     assert run.rows() == []
 
 
-def test_a_part_whose_time_is_over_takes_no_further_sample() -> None:
+def test_a_part_out_of_time_takes_no_further_sample() -> None:
     run = Run(SPEC)
     infills(run, fake(), 600, 5, end_s=0.0)
     assert [each["kind"] for each in run.rows()] == ["cold", "warm", "no drafts"]
@@ -100,8 +100,8 @@ def test_stopped_it_keeps_what_there_is(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "typing", stop)
-    monkeypatch.setattr(bench, "Amount", lambda: SMALL)
+    monkeypatch.setattr(editor_latency, "measure_typing", stop)
+    monkeypatch.setattr(editor_latency, "Amount", lambda: SMALL)
     file = tmp_path / "bench.json"
     with pytest.raises(typer.Exit) as ended:
         run_bench(Run(SPEC), fake, file)
@@ -129,9 +129,9 @@ class ChunkyBackend(FakeBackend):
         return self.sequences[-1]
 
 
-def test_typing_with_an_exact_cache_never_changes_an_answer() -> None:
+def test_cached_prompts_give_the_same_answers() -> None:
     backend, run = FakeBackend(Noise(), small_config()), Run(SPEC)
-    typing(run, model_over(backend), 700)
+    measure_typing(run, model_over(backend), 700)
     found = of_kind(run, "typing")
     compared = [each["same"] for each in found if each["same"] is not None]
     assert len(found) == TYPED and compared == [True] * (TYPED // COMPARED_EVERY)
@@ -142,11 +142,11 @@ def test_typing_with_an_exact_cache_never_changes_an_answer() -> None:
 
 def test_typing_shows_a_cache_that_changes_answers() -> None:
     run = Run(SPEC)
-    typing(run, model_over(ChunkyBackend(Noise(), small_config())), 700)
+    measure_typing(run, model_over(ChunkyBackend(Noise(), small_config())), 700)
     assert False in [each["same"] for each in of_kind(run, "typing")]
 
 
-def test_cold_recomputes_all_and_warm_a_little_and_the_control_takes_one_token_a_step() -> None:
+def test_warm_requests_recompute_less_than_cold_ones() -> None:
     backend, run = FakeBackend(Noise(), small_config(verifier="ar")), Run(SPEC)
     infills(run, model_over(backend), 600, 3)
     cold, warm, control = (of_kind(run, kind) for kind in ("cold", "warm", "no drafts"))
@@ -163,7 +163,7 @@ def test_two_benches_are_compared_kind_by_kind() -> None:
         for kind, took_ms in (("cold", cold_ms), ("warm", warm_ms)):
             for number in range(4):
                 said = Prediction("", "m", (), "", Stats(total_ms=took_ms + number))
-                made.add(timed(f"{kind}:600:{number}", kind, 600, "infill", said))
+                made.add(record_answer(f"{kind}:600:{number}", kind, 600, "infill", said))
         return made
 
     common, found = compare(run(900.0, 100.0), run(950.0, 60.0))
@@ -207,7 +207,7 @@ def test_figures_name_commit_and_changes(tmp_path: Path) -> None:
     assert commit_of(tmp_path) == f"{commit}-changed"
 
 
-def test_aims_count_the_usual_budget_and_the_model_that_ran() -> None:
+def test_targets_depend_on_the_model_that_ran() -> None:
     rows: list[dict[str, Any]] = [
         {"kind": "warm", "context": "1024", "total_ms": 90.0, "tokens": 10, "steps": 5},
         {"kind": "warm", "context": "4096", "total_ms": 900.0, "tokens": 1, "steps": 5},

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from redraft.evals.example import Row
-from redraft.evals.latency.beside import compare, other_lines, typed_lines
+from redraft.evals.latency.beside import compare, other_lines, lines_while_typing
 from redraft.model.errors import SettingsError
 from redraft.model.predict import Model
 from redraft.model.runtime.prefix_cache import PrefixCache
@@ -30,7 +30,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.routes, self.status, self.body = routes, status, body
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.truths = {line.prefix: line.truth for line in typed_lines(200)}
+        self.truths = {line.prefix: line.truth for line in lines_while_typing(200)}
 
     @property
     def url(self) -> str:
@@ -75,8 +75,8 @@ def started(server: Server) -> Iterator[Server]:
         server.server_close()
 
 
-def test_typed_lines_are_a_text_typed_back_and_end_where_it_stood() -> None:
-    lines = typed_lines(300)
+def test_typed_lines_rebuild_a_text_key_by_key() -> None:
+    lines = lines_while_typing(300)
     assert len(lines) == 51 and len({line.suffix for line in lines}) <= 3
     assert "parse_known_args" in lines[20].prefix and lines[20].prefix[-20:] in lines[30].prefix
     for line in lines:
@@ -89,7 +89,7 @@ def test_other_lines_are_the_same_every_time() -> None:
     assert len({line.path for line in other_lines(300, 4)}) == 4
 
 
-def test_both_are_asked_for_the_same_lines_and_what_is_right_is_counted(server: Server) -> None:
+def test_both_servers_are_scored_on_the_same_lines(server: Server) -> None:
     found: dict[str, list[Row]] = {}
     for each in compare(model(), server.url, 200, 3):
         found.setdefault(each.kind, []).append(each.row())
@@ -107,13 +107,13 @@ def test_both_are_asked_for_the_same_lines_and_what_is_right_is_counted(server: 
     own = [body for route, body in server.asked if route == "/completion"]
     assert infills[5]["cache_prompt"] and not infills[-1]["cache_prompt"]
     assert infills[5]["stop"] == ["\n"] and infills[5]["temperature"] == 0
-    line = typed_lines(200)[5]
+    line = lines_while_typing(200)[5]
     assert (infills[5]["input_prefix"], infills[5]["input_suffix"]) == (line.prefix, line.suffix)
     marks = f"<|fim_prefix|><|fim_suffix|>{line.suffix}<|fim_middle|>{line.prefix}"
     assert own[5]["prompt"] == marks
 
 
-def test_a_server_without_infill_is_compared_in_our_order_alone() -> None:
+def test_a_server_without_infill_gets_only_our_order() -> None:
     with started(Server(("/completion",))) as server:
         kinds = {each.kind for each in compare(model(), server.url, 200, 1)}
         assert kinds == {"a key typed, our order", "cold, our order"}

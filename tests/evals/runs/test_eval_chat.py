@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from redraft.evals.sandbox import sandbox
-from redraft.evals.scorers.chat import ChatTask, is_done, tasks
+from redraft.evals.scorers.small_questions import ChatTask, is_done, tasks
 
 run_program = partial(sandbox.run_program, confined=False)
 BY_QUESTION = {task["question"]: task for task in tasks().values()}

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from redraft.evals.commands import options as opt
+from redraft.evals.commands import run_options as opt
 from redraft.evals.example import Example, Row, gap
 from redraft.evals.gather import gather
-from redraft.evals.models import MeasuredModel, bare, check_plan, find_model, plan_of, with_adapter
+from redraft.evals.measured_model import MeasuredModel, bare, check_plan, find_model, plan_of, with_adapter
 from redraft.evals.run import open_run, read_run
 from redraft.evals.sandbox import sandbox
 from redraft.evals.scorers.infill import decide, score
@@ -125,7 +125,7 @@ def test_commits_are_measured_and_compared(tiny: Path, commits: Path, tmp_path: 
 
 
 @pytest.mark.usefixtures("spawn")
-def test_a_run_is_scored_again_and_checked_without_a_model(commits: Path, tmp_path: Path) -> None:
+def test_a_run_is_scored_again_without_a_model(commits: Path, tmp_path: Path) -> None:
     run, strict = tmp_path / "run.jsonl", tmp_path / "strict.jsonl"
     redraft("edits", "--commits", commits, "--baseline", "copy-last-edit", "--out", run)
     before = read_run(run)
@@ -227,7 +227,7 @@ def scored(example: Example, text: str) -> Row:
     return score(replace(answered, decision=decide(answered)), execute)
 
 
-def test_the_model_is_asked_for_prefix_and_suffix_alone() -> None:
+def test_an_infill_request_has_only_prefix_and_suffix() -> None:
     request = asked()
     assert (request.text, request.cursor) == (PARTS[0] + PARTS[2], len(PARTS[0]))
     assert (request.task, request.edits, request.related) == ("infill", (), ())
@@ -252,7 +252,7 @@ def test_an_answer_is_scored(completion: str, passed: bool, exact: bool, first_l
 
 
 @pytest.mark.usefixtures("spawn")
-def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> None:
+def test_only_new_syntax_errors_count_as_broken() -> None:
     parsed = {
         text: scored(GAP, text)["parse_ok"]
         for text in ("    y = x\n", "    y = 3 * x\n", "    y = (x\n")
@@ -267,7 +267,7 @@ def test_an_answer_that_breaks_the_syntax_is_told_from_one_that_does_not() -> No
     assert scored(a_gap(language="klingon"), "x")["parse_ok"] is None
 
 
-def test_decoding_settings_follow_from_quality_and_changes() -> None:
+def test_set_options_change_the_plan_of_a_quality() -> None:
     def plan(*changes: str) -> Plan:
         return plan_of(RunSpec("infill", set=changes))
 
@@ -356,7 +356,7 @@ def test_an_adapter_is_judged_as_it_was_trained(base: str, tmp_path: Path) -> No
     assert (found.folder / "graphs.json").stat().st_mtime_ns == before, "it was made once"
 
 
-def test_an_adapter_of_a_model_with_masks_is_judged_with_its_number_of_masks(
+def test_an_adapter_sets_masks_and_ranks_of_the_config(
     tmp_path: Path,
 ) -> None:
     shipped = catalog.info("redraft-0.5b")
@@ -393,10 +393,10 @@ def test_an_adapter_of_another_base_is_refused(base: str, tmp_path: Path) -> Non
 def test_settings_say_where_the_judged_model_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_VARIANT", "q4")
     monkeypatch.setenv("REDRAFT_PROVIDER", "cpu")
-    told = opt.settled(RunSpec("edits"))
+    told = opt.apply_user_settings(RunSpec("edits"))
     assert (told.variant, told.provider) == ("q4", "CPU")
     for asked in (
         RunSpec("edits", variant="fp32", provider="CUDA"),
         RunSpec("edits", weights=Path("b")),
     ):
-        assert opt.settled(asked) == asked
+        assert opt.apply_user_settings(asked) == asked

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.evals.commands.options import SavedRun, open_run_for
+from redraft.evals.commands.run_options import SavedRun, open_run_for
 from redraft.evals.example import Example, Moment
 from redraft.evals.run import open_run, read_run
 from redraft.evals.spec import RunSpec
@@ -72,7 +72,7 @@ def test_resume_begins_a_run_that_is_missing_or_torn(tmp_path: Path, torn: str) 
         (MADE, False, "is there already"),
     ],
 )
-def test_a_run_made_otherwise_is_neither_mixed_in_nor_overwritten(
+def test_a_run_with_other_settings_is_not_overwritten(
     tmp_path: Path, spec: RunSpec, resume: bool, said: str
 ) -> None:
     path = begin(tmp_path / "run.jsonl", "a")
@@ -93,14 +93,14 @@ def test_another_file_is_not_taken_for_a_run(content: str, tmp_path: Path) -> No
         read_run(path)
 
 
-def test_a_run_of_the_last_release_is_read_with_its_plan_as_quality(tmp_path: Path) -> None:
+def test_the_plan_of_an_older_run_becomes_its_quality(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     said = '"task": "outcomes", "plan": "low", "quality": "", "share": null, "provider": "x"'
     path.write_text(f'{{"format": 2, "run": {{{said}}}, "machine": {{}}}}\n')
     assert read_run(path).spec == RunSpec("outcomes", quality="low")
 
 
-def test_a_run_of_an_older_format_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_a_run_of_an_older_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     path.write_text('{"run": {"benchmark": "infill"}, "machine": {}}\n')
     with pytest.raises(SettingsError, match=r"of another release \(format 1, not 2\)"):

@@ -26,7 +26,7 @@ from redraft.evals.run import Run, open_run
 from redraft.evals.scorers import infill
 from redraft.evals.sources.code_files import read_sources
 from redraft.evals.spec import RunSpec
-from redraft.evals.tables import Metric, overall, parted
+from redraft.evals.tables import Metric, overall, table_by_label
 from redraft.model.config import RopeScaling
 from redraft.model.errors import RedraftError, SettingsError
 from support.models.fake_backend import FakeBackend, Noise, small_config
@@ -50,14 +50,14 @@ def test_a_share_has_wilsons_interval(hits: int, n: int, low: float, high: float
     assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
-def test_a_ratio_is_one_of_sums_and_of_nothing_is_not_measured() -> None:
+def test_a_ratio_divides_sums_and_may_be_unmeasured() -> None:
     assert ratio([10.0, 1.0], [1.0, 10.0]).value == 1.0
     assert not share(0, 0).measured
     assert not ratio([]).measured
     assert not ratio([1.0], [0.0]).measured
 
 
-def test_a_mean_is_bootstrapped_the_same_way_every_time() -> None:
+def test_bootstrapping_a_mean_is_repeatable() -> None:
     values = [float(i % 7) for i in range(100)]
     found = ratio(values)
     assert found == ratio(values)
@@ -67,7 +67,7 @@ def test_a_mean_is_bootstrapped_the_same_way_every_time() -> None:
     assert found.high - found.low == pytest.approx(spread, rel=0.1)
 
 
-def test_what_stands_or_falls_together_widens_the_interval() -> None:
+def test_correlated_examples_widen_the_interval() -> None:
     values = [float(i // 10 % 2) for i in range(200)]  # twenty groups of ten equal values
     alone, grouped = ratio(values), ratio(values, groups=[i // 10 for i in range(200)])
     assert alone.value == grouped.value == 0.5
@@ -107,7 +107,7 @@ def episodes(language: str, count: int, right: int) -> list[dict[str, Any]]:
 
 def test_a_language_with_few_samples_is_not_measured() -> None:
     found = episodes("go", LEAST - 1, 10) + episodes("rust", LEAST, 10)
-    table = parted("by language", METRICS, found, lambda each: each["language"], 0)
+    table = table_by_label("by language", METRICS, found, lambda each: each["language"], 0)
     go, rust = table.rows
     assert (go.label, go.n, rust.label, rust.n) == ("go", LEAST - 1, "rust", LEAST)
     assert METRICS[0].show(go.figures["right"]) == f"not measured (n={LEAST - 1})"
@@ -150,7 +150,7 @@ def test_two_runs_are_compared_episode_by_episode() -> None:
     assert steps.difference.value == pytest.approx(0.16)
 
 
-def test_examples_of_a_group_are_not_independent_in_a_comparison() -> None:
+def test_comparisons_count_groups_not_examples() -> None:
     """Eight gaps of one problem that change together are one success of chance, not eight."""
     a = run_of([False] * 8 + [True, False] * 12, group=8)
     b = run_of([True] * 8 + [True, False] * 12, group=8)
@@ -159,7 +159,7 @@ def test_examples_of_a_group_are_not_independent_in_a_comparison() -> None:
     assert passed.p == 1.0 and sign_test(0, 8) < 0.01
 
 
-def test_a_comparison_of_replays_resamples_sessions_if_there_are_enough() -> None:
+def test_replay_comparisons_resample_sessions() -> None:
     """Four stretches of each session differ alike, so only sessions are independent."""
 
     def replay(change: bool, by_session: bool) -> Run:
@@ -231,7 +231,7 @@ def test_intervals_are_those_of_a_bootstrap_by_group() -> None:
         (range(100), 101, (-0.001, 0.001), (0.036, 0.038)),  # a share of none
     ],
 )
-def test_shares_of_few_groups_and_of_none_have_intervals(
+def test_shares_have_intervals_even_without_groups(
     groups: Any, right: int, low: tuple[float, float], high: tuple[float, float]
 ) -> None:
     episodes = [{"right": i % right == right - 1, "group": groups[i]} for i in range(100)]
@@ -249,14 +249,14 @@ def project(root: Path) -> Path:
     return root / "p"
 
 
-def test_code_of_a_folder_is_read_without_what_others_wrote(tmp_path: Path) -> None:
+def test_reading_a_folder_skips_third_party_code(tmp_path: Path) -> None:
     [(name, files)] = read_sources([project(tmp_path)])
     assert (name, list(files)) == ("p", [("a.py", "first = 1"), ("b.py", "second = 2")])
     with pytest.raises(SettingsError, match="There is no"):
         list(read_sources([tmp_path / "missing"]))
 
 
-def test_the_newest_text_of_each_file_of_a_repository_is_taken(tmp_path: Path) -> None:
+def test_the_newest_text_of_each_file_is_read(tmp_path: Path) -> None:
     def commit(time: int, path: str, after: str) -> dict[str, object]:
         return {"repo": "r", "commit": "c", "time": time, "files": [{"path": path, "after": after}]}
 

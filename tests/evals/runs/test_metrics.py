@@ -96,7 +96,7 @@ def test_kept_by_hand(before: str, suggested: str, after: str, expected: KeptCha
     assert found.kept_rate == rate
 
 
-def test_texts_that_differ_beyond_all_measure_are_not_compared() -> None:
+def test_texts_that_differ_too_much_are_not_compared() -> None:
     many = " ".join(map(str, range(4_000)))
     assert measure_kept("", many, many[::-1]) is None
 
@@ -119,7 +119,7 @@ def test_reversal_ratio(before: str, typed: str, suggested: str, ratio: float | 
     assert reversal_ratio(before, typed, suggested) == ratio
 
 
-def test_syntax_errors_are_counted_against_the_text_before() -> None:
+def test_only_added_syntax_errors_are_counted() -> None:
     assert errors_added("x = 1\n", "x = (1\n", "python") == 1
     assert errors_added("x = (1\n", "x = (1)\n", "python") == -1
     assert errors_added("x", "y", "klingon") is None

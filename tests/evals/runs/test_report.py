@@ -61,7 +61,7 @@ class Parsed(HTMLParser):
         self.text += data
 
 
-def test_a_page_holds_tables_charts_differences_and_examples_and_no_script() -> None:
+def test_a_report_page_has_no_script_from_its_data() -> None:
     found = Parsed(page({"a": run_of(20), "b <i>": run_of(80)}))
     assert "script" not in found.tags and "i" not in found.tags and "b" not in found.tags
     assert not [name for name in found.attributes if name.startswith("on")]

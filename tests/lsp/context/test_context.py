@@ -15,7 +15,7 @@ from redraft.model.prompts.tokenizer import REGION
 from redraft.model.records import EditRequest, RecentEdit, Task
 from redraft.model.text.common import common_head
 from redraft.model.text.definitions import Definition, definitions, definitions_by_keyword
-from redraft.model.text.imported_files import imported_modules, is_meant, stem_of
+from redraft.model.text.imported_files import find_imported_modules, is_meant, stem_of
 from redraft.model.text.lines import estimate_text
 from redraft.model.text.syntax import LANGUAGES, parse
 from support.definitions import SAMPLES
@@ -337,7 +337,7 @@ def test_languages_without_a_grammar_go_by_keywords() -> None:
     ],
 )  # fmt: skip
 def test_imports_tell_files(language: str, path: str, text: str, meant: str, others: str) -> None:
-    modules = imported_modules(text, language, path)
+    modules = find_imported_modules(text, language, path)
     assert is_meant(meant, modules)
     assert not is_meant(others, modules)
 
@@ -362,4 +362,4 @@ def test_some_files_are_imported_by_their_folders_name(path: str, stem: str) -> 
 def test_imports_of_a_slow_page_are_found_at_once() -> None:
     """Ends at all: looking from each tag to the end of the page takes minutes here."""
     page = '<script src="./shop/cart.js"></script>' + "<script " * 50_000
-    assert imported_modules(page, "html", "a.html") == (("shop", "cart"),)
+    assert find_imported_modules(page, "html", "a.html") == (("shop", "cart"),)

@@ -16,12 +16,12 @@ from pathlib import Path
 from struct import pack
 
 import pytest
-from redraft.lsp.context import files
 from redraft.lsp.context import listing as workspace
-from redraft.lsp.context.files import UnreadableFile, read_file
+from redraft.lsp.context import safe_reading
 from redraft.lsp.context.index import Index
 from redraft.lsp.context.indexer import Indexer, fill
 from redraft.lsp.context.listing import MOST_BYTES, find_files, read_code
+from redraft.lsp.context.safe_reading import UnreadableFile, read_file
 from redraft.lsp.editor_settings import LspSettings
 from redraft.lsp.recording.change_sources import has_moved
 from redraft.lsp.workspace import Workspace
@@ -96,7 +96,7 @@ hostile = pytest.mark.parametrize("make", HOSTILE, ids=lambda each: each.__name_
 @pytest.fixture(params=["stepwise", "by path"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of opening a file: here, and where folders cannot be held open."""
-    monkeypatch.setattr(files, "_STEPWISE", request.param == "stepwise")
+    monkeypatch.setattr(safe_reading, "_STEPWISE", request.param == "stepwise")
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ READERS = (
 
 @pytest.mark.parametrize("name", READERS)
 def test_files_of_a_folder_are_opened_by_one_function(name: str) -> None:
-    source = (Path(files.__file__).parents[1] / name).read_text(encoding="utf-8")
+    source = (Path(safe_reading.__file__).parents[1] / name).read_text(encoding="utf-8")
     assert not re.findall(r"\bopen\(|\.read_text\(|\.read_bytes\(|os\.open\b", source)
 
 

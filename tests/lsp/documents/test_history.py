@@ -19,7 +19,7 @@ from redraft.model.edits.edit import LineChange as CommitHunk
 from redraft.model.edits.hunks import apply_history, hunks_of, last_burst, merge_edits
 from redraft.model.prompts.diffs import write_unified_diffs
 from redraft.model.records import RecentEdit
-from redraft.model.training.commits import FileChange
+from redraft.model.training.commit_edits import FileChange
 from support.editors.predictor import ScriptedPredictor
 from support.editors.workbench import URI, Workbench
 from support.histories import CODE, hunks, in_progress, lines, places, rebuilt, snapshot

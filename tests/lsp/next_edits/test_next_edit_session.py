@@ -14,7 +14,7 @@ from redraft.lsp.refusals import AFTER_EDIT_S
 from redraft.lsp.snapshot import Snapshot
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.gate.reasons import Abstain
-from redraft.model.prompts.answers import replace_lines
+from redraft.model.prompts.answer_edits import replace_lines
 from redraft.model.records import Candidate, Confidence, EditRequest, Prediction
 from support.editors.next_edits import CODE, edited, shown_edit
 from support.editors.predictor import infill, predicted, rewrite

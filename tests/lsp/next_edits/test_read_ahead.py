@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.clock import run
+from redraft.evals.replay.simulated_predictor import ReplayPredictor
 from redraft.lsp.documents.open_documents import ContentChange
 from redraft.lsp.documents.positions import Position, Range
 from redraft.lsp.editor_settings import LspSettings

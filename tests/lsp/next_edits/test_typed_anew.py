@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from redraft.evals.replay.answers import ReplayPredictor
 from redraft.evals.replay.clock import run
+from redraft.evals.replay.simulated_predictor import ReplayPredictor
 from redraft.lsp.server import HANDLERS
 from redraft.lsp.suggestions.suggestion import Offer
 from redraft.model.errors import StaleDocument

@@ -60,7 +60,7 @@ def shares(gate: Gate) -> tuple[float, float]:
 @pytest.mark.parametrize("seed", range(4))
 def test_it_learns_from_200_events_to_avoid_long_ones(seed: int) -> None:
     own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=True)}, WANTS)
-    assert verdict.taken, verdict.told
+    assert verdict.taken, verdict.sentence
     assert verdict.own > verdict.shipped
     assert shares(SHIPPED)[0] == shares(SHIPPED)[1]
     short, long = shares(own)
@@ -70,8 +70,8 @@ def test_it_learns_from_200_events_to_avoid_long_ones(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_it_stays_where_there_is_nothing_but_noise(seed: int) -> None:
     own, verdict = fit_own(SHIPPED, {"infill": seen(seed, 200, hates_long=False)}, WANTS)
-    assert not verdict.taken, verdict.told
-    assert "the shipped one is in use" in verdict.told
+    assert not verdict.taken, verdict.sentence
+    assert "the shipped one is in use" in verdict.sentence
     short, long = shares(own)
     assert abs(short - long) < 0.3
 
@@ -82,9 +82,9 @@ def test_with_too_few_events_the_shipped_one_stays(count: int) -> None:
     own, verdict = fit_own(SHIPPED, samples, WANTS)
     assert own.heads == SHIPPED.heads
     assert not verdict.taken
-    assert f"yours, {count} outcomes" in verdict.told
-    assert (f"infill: {count} are too few" in verdict.told) is (count > 0)
-    assert verdict.told.endswith("the shipped one is in use")
+    assert f"yours, {count} outcomes" in verdict.sentence
+    assert (f"infill: {count} are too few" in verdict.sentence) is (count > 0)
+    assert verdict.sentence.endswith("the shipped one is in use")
 
 
 @pytest.mark.parametrize(("kept", "said"), [(True, "all of 300"), (False, "none of 300")])
@@ -93,7 +93,7 @@ def test_all_kept_or_none_teaches_nothing(kept: bool, said: str) -> None:
     own, verdict = fit_own(SHIPPED, {"infill": samples}, WANTS)
     assert own.heads == SHIPPED.heads
     assert not verdict.taken
-    assert f"infill: {said} were right" in verdict.told
+    assert f"infill: {said} were right" in verdict.sentence
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -204,7 +204,7 @@ def test_an_agreed_constraint_costs_no_step() -> None:
 
 def test_a_constrained_unsure_model_places_one_a_step() -> None:
     class TwoDigits(Constraint):
-        def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
+        def token_mask(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return None if len(written) > 1 else np.asarray([b.isdigit() for b in VOCAB])
 
     script = Script(ids("12ab"), always(0.5), rivals={i: ids("7")[0] for i in range(2)})
@@ -215,7 +215,7 @@ def test_a_constrained_unsure_model_places_one_a_step() -> None:
 
 def test_a_constraint_that_allows_nothing_ends_it() -> None:
     class Nothing(Constraint):
-        def allowed(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
+        def token_mask(self, written: Sequence[int]) -> NDArray[np.bool_] | None:
             return np.zeros(len(VOCAB), dtype=np.bool_)
 
     draft, _, _ = write(Script(ids("abc")), constraint=Nothing())

@@ -35,14 +35,14 @@ from support.models.fake_backend import (
 )
 
 #: Measured on two quiet Zen 4 cores with 936 tokens cached: 0.5B in int8.
-INT8 = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
+INT8 = PassPrices.from_probe({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
 #: The same passes' products in 4-bit blocks, and a device on which width costs nothing.
-BLOCKS = PassPrices.measured({1: 11.0, 2: 10.3, 4: 14.9, 9: 26.5, 16: 42.2})
+BLOCKS = PassPrices.from_probe({1: 11.0, 2: 10.3, 4: 14.9, 9: 26.5, 16: 42.2})
 
 
 def test_a_wider_pass_is_never_cheaper() -> None:
     assert INT8.of(1) == INT8.of(2) == pytest.approx(18.65)
-    noisy = PassPrices.measured({1: 10.0, 2: 14.0, 4: 12.0, 8: 10.0, 16: 20.0})
+    noisy = PassPrices.from_probe({1: 10.0, 2: 14.0, 4: 12.0, 8: 10.0, 16: 20.0})
     assert noisy.ms == (10.0, 12.0, 12.0, 12.0, 20.0)
 
 
@@ -73,7 +73,7 @@ def test_drafts_that_pay_are_judged(prices: PassPrices, chances: list[float], co
 
 def test_a_dear_position_is_crossed_to_cheap_ones() -> None:
     """4 ms for the second draft, nothing for those behind it."""
-    steps = PassPrices.measured({1: 10.0, 2: 10.0, 3: 14.0, 8: 14.0})
+    steps = PassPrices.from_probe({1: 10.0, 2: 10.0, 3: 14.0, 8: 14.0})
     assert worth([0.6, 0.6], steps) == 1
     assert worth([0.6, 0.6, 0.6], steps) == 3
 
@@ -321,7 +321,7 @@ def test_how_often_masks_are_right_is_learnt_by_place() -> None:
 def test_a_pass_is_no_wider_than_it_pays() -> None:
     """Copies that never are right: as cheap as none before long, and worth a position at most."""
     plan = Plan(threshold=0.9, drafts=False)
-    steep = PassPrices.measured({1: 10.0, 2: 15.0, 16: 100.0})
+    steep = PassPrices.from_probe({1: 10.0, 2: 15.0, 16: 100.0})
     odds = Odds()
     widths = [written(seed, plan, steep, odds)[1] for seed in range(8)]
     free = [written(seed, plan)[1] for seed in range(8)]
@@ -339,7 +339,7 @@ def positions(logs: list[list[str]]) -> int:
 
 def test_where_wider_passes_are_dear_none_is_drafted() -> None:
     plan = Plan(threshold=0.9, drafts=False)
-    dear = PassPrices.measured({1: 1.0, 2: 100.0})
+    dear = PassPrices.from_probe({1: 1.0, 2: 100.0})
     assert widest(written(3, plan, dear)[1]) == 1
 
 
@@ -385,7 +385,7 @@ def test_a_model_learns_from_drafts_and_reports_them() -> None:
     assert counts.drafted[0] >= counts.reached[0] >= counts.right[0] > 0
     learnt = [model.odds.chance("copy", alike) for alike in range(1, 13)]
     assert learnt != [Odds().chance("copy", alike) for alike in range(1, 13)]
-    dear = replace(model, prices=PassPrices.measured({1: 1.0, 2: 100.0}))
+    dear = replace(model, prices=PassPrices.from_probe({1: 1.0, 2: 100.0}))
     assert predict(dear, request, lambda: 0.0, plan=plan).stats.drafts == ()
 
 

@@ -188,7 +188,7 @@ def test_what_must_come_first_precedes_the_grammar(grammar: Grammar) -> None:
 def test_a_state_follows_the_text_back_and_forth() -> None:
     whole = GrammarConstraint(Grammar("regex", "ab*c"), TOKENIZER, END)
     for written, further in [("abb", "bc"), ("a", "bc"), ("abc", ""), ("", "a"), ("ab", "bc")]:
-        mask = whole.allowed(ids(written))
+        mask = whole.token_mask(ids(written))
         allowed = {VOCAB[i].decode("latin1") for i in np.flatnonzero(mask) if i != END}
         assert allowed == set(further)
         assert mask[END] == (written == "abc")

@@ -106,11 +106,11 @@ def test_inserting_a_line_that_is_below_deletes_none() -> None:
 
 def test_the_old_text_goes_on_where_one_place_fits() -> None:
     old = OldText((*ids("ab()\ncd()\nab()\n"), END), frozenset(ids("\n")))
-    assert old.meeting(0, ids("b()\n")) is None, "twice"
-    assert old.meeting(5, ids("b()\n")) == 15
-    assert old.meeting(0, ids("d()\n")) == 10
-    assert old.meeting(0, ids("zzz\n")) is None
-    assert old.meeting(0, ids("cd()")) is None, "no line end"
+    assert old.find_meeting(0, ids("b()\n")) is None, "twice"
+    assert old.find_meeting(5, ids("b()\n")) == 15
+    assert old.find_meeting(0, ids("d()\n")) == 10
+    assert old.find_meeting(0, ids("zzz\n")) is None
+    assert old.find_meeting(0, ids("cd()")) is None, "no line end"
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -16,8 +16,8 @@ from redraft.model.edits.hunks import (
     lines_of,
     recent_edit,
 )
-from redraft.model.training.commits import FileChange, changes_of, order_hunks
-from redraft.model.training.excerpts import Neighbours, changed_with
+from redraft.model.training.commit_edits import FileChange, changes_of, order_hunks
+from redraft.model.training.excerpts import Neighbours, excerpt_of_change
 from redraft.model.training.moments import (
     begin_hunk,
     begin_typing,
@@ -55,7 +55,7 @@ def test_hunks_make_the_new_text_in_any_order(old: list[str], new: list[str]) ->
             assert apply_history("a.py", old, order, len(order))[0] == new
 
 
-def test_an_inserted_method_is_one_hunk_with_its_own_comment() -> None:
+def test_an_inserted_method_with_comment_is_one_hunk() -> None:
     def method(name: str) -> list[str]:
         return ["    /**", f"     * Does {name}.", "     */", f"    void {name}() {{", "    }", ""]
 
@@ -65,14 +65,14 @@ def test_an_inserted_method_is_one_hunk_with_its_own_comment() -> None:
     assert hunks_of(new, old) == [LineChange(8, tuple(method("second")))]
 
 
-def test_a_definition_comes_before_the_hunks_that_use_it() -> None:
+def test_a_definition_comes_before_the_hunks_using_it() -> None:
     old = ["import os", "", "use(1)", "", "", "last = 1"]
     new = ["import os", "", "use(helper(1))", "", "", "last = 1", "def helper(x):", "    return x"]
     ordered = order_hunks(hunks_of(old, new), old)
     assert [hunk.first for hunk in ordered] == [6, 2]
 
 
-def test_the_file_that_defines_a_name_is_edited_before_the_one_that_uses_it() -> None:
+def test_files_that_define_names_are_edited_first() -> None:
     user = {"path": "a.py", "before": "x = 1\n", "after": "x = helper(1)\n"}
     maker = {
         "path": "b.py",
@@ -85,7 +85,7 @@ def test_the_file_that_defines_a_name_is_edited_before_the_one_that_uses_it() ->
     assert found[0].new == ["y = 1", "def helper(x):", "  pass", ""]
 
 
-def test_the_cursor_stays_behind_what_the_last_edit_changed() -> None:
+def test_the_cursor_follows_the_end_of_the_last_edit() -> None:
     old = ["a", "value = compute(1)", "b"]
     new = ["top", "a", "value = measure(1)", "b"]
     assert end_of_edits(old, hunks_of(old, new)) == (2, len("value = measur"))
@@ -93,7 +93,7 @@ def test_the_cursor_stays_behind_what_the_last_edit_changed() -> None:
     assert end_of_edits(old, []) is None
 
 
-def test_a_line_half_typed_keeps_what_stands_behind_the_cursor() -> None:
+def test_a_half_typed_line_keeps_the_text_after_it() -> None:
     lines = ["x", "call(a, 1)", "y"]
     started = begin_typing(lines, LineChange(1, (lines[1],), ("call(a, other, 1)",)), cut=2)
     assert started is not None
@@ -151,7 +151,7 @@ def test_a_long_edit_is_remembered_by_its_last_lines() -> None:
 
 
 @given(st.integers(0, 500))
-def test_a_moment_and_its_target_lie_on_the_way_to_the_commit(seed: int) -> None:
+def test_a_moment_lies_on_the_way_to_the_commit(seed: int) -> None:
     new = [*changed(3, 20)[:30], *(f"added_{i} = {i}" for i in range(9)), *changed(35)[30:]]
     moment = draw_moment(change(OLD, new), 0.3, 0.35, random.Random(seed))
     assert moment.target is not None
@@ -163,7 +163,7 @@ def test_a_moment_and_its_target_lie_on_the_way_to_the_commit(seed: int) -> None
     assert set(done) <= set(OLD) | set(new)
 
 
-def test_nothing_is_left_where_the_other_hunks_are_far_away() -> None:
+def test_distant_hunks_leave_nothing_to_do_nearby() -> None:
     old = [f"line {i}" for i in range(300)]
     new = ["changed" if i in (10, 250) else line for i, line in enumerate(old)]
     moments = [nothing_left(change(old, new), random.Random(i)) for i in range(40)]
@@ -173,24 +173,24 @@ def test_nothing_is_left_where_the_other_hunks_are_far_away() -> None:
         assert all(abs(i - moment.cursor[0]) > 30 for i in left)
 
 
-def test_a_definition_in_another_file_of_the_repository_is_shown() -> None:
+def test_a_definition_from_another_file_is_shown() -> None:
     files = [
         ("lib/a.py", "import os\n\n\ndef foo(x):\n    return 'doc'\n"),
         ("lib/b.ts", "const x = 1\nexport async function bar(y) {\n}\n"),
     ]
     near = Neighbours(files)
-    found = near.related("main.py", "y = foo(1)", random.Random(0))
+    found = near.draw_excerpts("main.py", "y = foo(1)", random.Random(0))
     assert [(f.path, f.why) for f in found] == [("lib/a.py", "definition of foo")]
     assert found[0].text.startswith("def foo(x):")
-    found = near.related("main.py", "y = bar(1)", random.Random(0))
+    found = near.draw_excerpts("main.py", "y = bar(1)", random.Random(0))
     assert found[0].text.startswith("export async function bar(y) {")
     for seed in range(9):  # the file itself defines it
-        found = near.related("lib/a.py", "y = foo(1)", random.Random(seed))
+        found = near.draw_excerpts("lib/a.py", "y = foo(1)", random.Random(seed))
         assert [f.why for f in found] in ([], ["in the same folder"])
 
 
 @pytest.mark.parametrize(("done", "word"), [(1, "measure"), (0, "compute")])
-def test_another_file_of_the_commit_is_shown_as_it_is_at_that_time(done: int, word: str) -> None:
-    (shown,) = changed_with([change(OLD, changed(7), "b.py")], done, random.Random(0))
+def test_other_files_of_a_commit_are_up_to_date(done: int, word: str) -> None:
+    (shown,) = excerpt_of_change([change(OLD, changed(7), "b.py")], done, random.Random(0))
     assert shown.path == "b.py"
     assert f"value_7 = {word}(7)" in shown.text

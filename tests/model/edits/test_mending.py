@@ -32,7 +32,7 @@ def edit(old: str, new: str) -> Edit:
         ('"acount" is not defined', 99, "acount", "account", False),
     ],
 )
-def test_an_edit_mends_where_nothing_is_left_of_what_is_reported(
+def test_an_edit_mends_if_it_removes_the_reported_text(
     message: str, line: int, old: str, new: str, mended: bool
 ) -> None:
     assert mends(edit(old, new), Diagnostic(line, message)) == mended
@@ -44,7 +44,7 @@ def candidate(old: str, new: str, total: float) -> Candidate:
     return Candidate(made.start, made.end, new, sure, 3, 1, "end")
 
 
-def test_a_fix_comes_first_where_it_is_about_as_likely_and_never_where_it_is_not() -> None:
+def test_a_fix_comes_first_if_similarly_likely() -> None:
     other = candidate("+ 1", "+ 2", -1.0)
     told = [Diagnostic(2, '"acount" is not defined')]
     for total, first in ((-1.0 - SIMILAR / 2, True), (-1.0 - 2 * SIMILAR, False)):

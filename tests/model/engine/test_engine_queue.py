@@ -420,7 +420,7 @@ def test_weights_written_to_are_loaded_again_first(when: str) -> None:
         loads.append(report)
         problems[0] = ""
         model = make_model(held)
-        model.backend.changed = lambda: problems[0]  # type: ignore[method-assign]
+        model.backend.why_changed = lambda: problems[0]  # type: ignore[method-assign]
         return model
 
     async def work() -> None:

@@ -22,14 +22,14 @@ def candidate(start: int, end: int, new: str, sure: float = 1.0, **features: flo
     return Candidate(start, end, new, confidence, 1, 1, "end", features=features)
 
 
-def test_what_passes_is_shown_without_blank_space_that_nobody_sees() -> None:
+def test_trailing_spaces_of_shown_text_are_removed() -> None:
     here = Situation("infill", "a.py", "python", "x = \n", 4, threshold=0.85)
     found = decide([candidate(4, 4, "1  ", 0.85)], here, PLAIN)
     assert isinstance(found, ShownCandidate)
     assert (found.edit, found.score) == (Edit("x = \n", 4, 4, "1"), pytest.approx(0.85))
 
 
-def test_a_rule_is_told_before_the_threshold_and_the_best_candidates_reason_before_others() -> None:
+def test_filters_come_before_the_threshold_as_reasons() -> None:
     here = situation_of(EditRequest("next_edit", "a.py", CODE, 0, "python"), 0.88)
     at, end = CODE.index("    return"), len(CODE) - 1
     wrong, unsure = (
@@ -63,7 +63,7 @@ def test_what_is_hidden_is_told_in_percent(sure: float, threshold: float, said: 
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
-def test_the_first_percentage_reads_as_smaller_than_the_second(one: float, other: float) -> None:
+def test_percentages_keep_the_order_of_their_numbers(one: float, other: float) -> None:
     low, high = sorted((one, other))
     if high - low > 1e-15:
         texts = (text.replace("less than 1", "0.5") for text in percentages(low, high))
@@ -71,7 +71,7 @@ def test_the_first_percentage_reads_as_smaller_than_the_second(one: float, other
         assert left < right
 
 
-def test_a_name_that_was_taken_back_does_not_come_back_however_sure_the_model_is() -> None:
+def test_a_name_that_was_undone_is_not_suggested_again() -> None:
     at = CODE.index("area")
     made = candidate(at, at + len("area"), "size")
     here = Situation("next_edit", "a.py", "python", CODE, 0, threshold=0.0, last_edit=0)

@@ -24,14 +24,14 @@ def test_nothing_moves_unless_the_user_wants_it() -> None:
         assert draw_threshold(USUAL, False, f"7 {revision}") == ExplorationDraw(USUAL, USUAL, False)
 
 
-def test_at_one_moment_in_a_hundred_it_lies_lower_and_at_another_higher() -> None:
+def test_the_threshold_moves_at_one_in_a_hundred() -> None:
     found = drawn()
     assert set(found) == {USUAL - BAND, USUAL, USUAL + BAND}
     for moved in (USUAL - BAND, USUAL + BAND):
         assert found[moved] / sum(found.values()) == pytest.approx(SHARE / 2, rel=0.2)
 
 
-def test_a_moment_looked_at_again_has_the_same_threshold() -> None:
+def test_a_repeated_moment_has_the_same_threshold() -> None:
     moments = [f"7 file:///a.py {revision}" for revision in range(1_000)]
     first = [draw_threshold(USUAL, True, each).threshold for each in moments]
     assert [draw_threshold(USUAL, True, each).threshold for each in moments] == first
@@ -62,7 +62,7 @@ def answered_at(move: float, confidence: float, **fields: object) -> tuple[Workb
     raise AssertionError("no seed draws this move")
 
 
-def test_a_little_too_unsure_is_shown_says_so_and_stays() -> None:
+def test_a_lowered_threshold_marks_its_suggestion() -> None:
     desk, decision = answered_at(-BAND, 0.2)
     assert shown(decision) == "x"
     assert isinstance(decision, Offer)
@@ -71,10 +71,10 @@ def test_a_little_too_unsure_is_shown_says_so_and_stays() -> None:
     assert reason(answered_at(-BAND, 0.1)[1]) == "10 % likely to be kept (shown from 15 %)"
 
 
-def test_just_sure_enough_is_hidden_and_what_is_surer_is_not() -> None:
+def test_a_raised_threshold_hides_a_narrow_pass() -> None:
     assert reason(answered_at(BAND, 0.3)[1]) == "30 % likely to be kept (shown from 35 %)"
     assert shown(answered_at(BAND, 0.4)[1]) == "x"
 
 
-def test_who_asks_by_a_gesture_gets_the_usual_threshold() -> None:
+def test_a_gesture_gets_the_usual_threshold() -> None:
     assert shown(answered_at(BAND, 0.3, invoked=True)[1]) == "x"

@@ -21,7 +21,7 @@ def features(written: str, text: str = TEXT, at: int = AT, **more: object) -> di
     return made.features
 
 
-def test_a_good_completion_adds_no_error_and_knows_its_names() -> None:
+def test_a_good_completion_has_no_unknown_names() -> None:
     found = features("math.pi * radius ** 2")
     assert (found["errors"], found["unknown"], found["quoted"], found["again"]) == (0, 0, 0, 0)
     assert (found["lines"], found["removes"]) == (math.log(2), 0)
@@ -31,12 +31,12 @@ def test_an_unclosed_bracket_is_an_error_more() -> None:
     assert features("math.sqrt((radius")["errors"] > 0
 
 
-def test_a_completion_that_closes_a_bracket_mends_an_error() -> None:
+def test_closing_a_bracket_removes_a_syntax_error() -> None:
     text = "print(1 + \nx = 2\n"
     assert features("1)", text, text.index("+ ") + 2)["errors"] < 0
 
 
-def test_names_of_excerpts_of_edits_and_of_the_language_are_known() -> None:
+def test_names_in_excerpts_and_edits_are_known() -> None:
     assert features("diameter / len(halves)")["unknown"] == 2
     related = (RelatedFile("b.py", "def diameter(): ..."),)
     edits = (RecentEdit("c.py", 0, "+halves = 2\n"),)

@@ -145,7 +145,7 @@ def test_edits_that_take_back(done: LineChange, old: str, new: str, expected: bo
     assert undoes(swap(CODE, old, new), [done]) is expected
 
 
-def test_a_line_just_typed_is_not_deleted_where_its_neighbour_begins_alike() -> None:
+def test_deleting_a_line_just_typed_is_a_reversal() -> None:
     text = "log(a)\nlog(b)\nlog(c)\n"
     typed = LineChange(1, (), ("log(b)",))
     assert undoes(swap(text, "log(b)\nlog(c)", "log(c)"), [typed])
@@ -195,7 +195,7 @@ def test_an_edit_that_also_reverses(done: LineChange, old: str, new: str, expect
     assert undoes(swap(f"{done.new[0]}\n    x\n", old, new), [done]) is expected
 
 
-def test_the_same_words_in_another_place_are_no_reversal() -> None:
+def test_the_same_words_elsewhere_are_no_reversal() -> None:
     text = "def surface(r):\nsurface(1)\nx\n"
     done = LineChange(0, ("def area(r):",), ("def surface(r):",))
     assert not undoes(swap(text, "surface(1)\nx", "area(1)\ny"), [done])
@@ -251,7 +251,7 @@ def test_edits_that_pass_what_nothing_defines(
     assert (refused.reason if refused else "") == (said if name else "")
 
 
-def test_a_name_that_the_user_or_a_cell_above_wrote_may_be_passed() -> None:
+def test_names_from_edits_or_cells_may_be_passed() -> None:
     edit, here = swap(PASSES, "n(path)", "n(path, encoding)"), situation(PASSES)
     assert passes_unknown(edit, here) is not None
     change = LineChange(0, ("def a():",), ("def a(encoding):",))

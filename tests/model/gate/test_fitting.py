@@ -217,7 +217,7 @@ def test_a_head_without_body_is_dropped(language: str, text: str, written: str, 
         assert made.kind == "half_block"
 
 
-def test_an_answer_that_a_limit_cut_keeps_its_last_line() -> None:
+def test_an_answer_cut_by_a_limit_keeps_its_last_line() -> None:
     made = fit(
         "else:", at("def f(n):\n    if n:\n        return\n    ▏\n", language="python"), ended=False
     )
@@ -231,7 +231,7 @@ def test_an_error_elsewhere_is_no_reason_to_hold_back() -> None:
     assert made.new == "it"
 
 
-def test_the_language_is_told_by_the_path_where_nobody_names_it() -> None:
+def test_the_path_gives_the_language_if_none_is_named() -> None:
     asked = at("def g▏(a, b):\n    pass\n", "x/a.py")
     assert fit("_two(c)(d):", asked) == Edit(asked.text, 5, 5, "_two")
 
@@ -252,11 +252,11 @@ def test_the_language_is_told_by_the_path_where_nobody_names_it() -> None:
         ("a < b and (c > d)", 0),
     ],
 )
-def test_brackets_and_quotes_without_a_partner_are_counted(text: str, faults: int) -> None:
+def test_unmatched_brackets_and_quotes_are_counted(text: str, faults: int) -> None:
     assert brackets_of(text).faults == faults
 
 
-def test_what_is_left_open_is_closed_from_the_inside_out() -> None:
+def test_open_brackets_are_closed_from_the_inside_out() -> None:
     assert find_closing("f(a[{") == "}])"
     assert find_closing("f(a)") == ""
 
@@ -277,7 +277,7 @@ def test_an_editor_closes_only_what_was_typed(typed: str, behind: str, right: bo
     assert closes(typed, behind) == right
 
 
-def test_a_call_is_told_from_the_condition_of_a_statement() -> None:
+def test_a_condition_in_brackets_is_not_a_call() -> None:
     assert is_call("print(area(5, 6)")
     assert is_call("cart[0]")
     assert not is_call("if (x)")

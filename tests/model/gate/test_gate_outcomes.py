@@ -24,12 +24,18 @@ from redraft.evals.gate.curves import (
     scores_of,
     worths,
 )
-from redraft.evals.gate.fit import fit_gate, judges_among, left_out, samples_of
-from redraft.evals.gate.samples import Labelled, is_right, labelled, newest, shown_to_gate
+from redraft.evals.gate.samples import (
+    Labelled,
+    candidates_for_gate,
+    is_right,
+    label_candidates,
+    newest,
+)
+from redraft.evals.gate.shipped_fit import fit_gate, judges_among, leave_source_out, samples_of
 from redraft.evals.gather import gather
 from redraft.evals.run import Run, open_run
 from redraft.evals.sources.commits import read_changes
-from redraft.evals.sources.known import known_moments
+from redraft.evals.sources.known import sample_moments
 from redraft.evals.sources.next_edits import steps_in
 from redraft.evals.spec import RunSpec
 from redraft.model.edits.edit import Edit
@@ -56,7 +62,7 @@ def commits(tmp_path: Path) -> Path:
 def outcomes(commits: Path, sure: dict[bool, float]) -> Run:
     """Answered with the truth as surely as ``sure[True]``, and with nonsense as ``sure[False]``."""
     run = Run(RunSpec("outcomes", source=commits.name))
-    for known in (*known_moments(commits, None, 1.0, None, 0), *steps_in(read_changes(commits))):
+    for known in (*sample_moments(commits, None, 1.0, None, 0), *steps_in(read_changes(commits))):
         asked, after = gather(known, run.spec), known.truth.final
         text, cursor = asked.request.text, asked.request.cursor
         true = (cursor, cursor, after[cursor : len(after) - len(text) + cursor])
@@ -83,11 +89,11 @@ def _first_change(text: str, after: str) -> tuple[int, int, str]:
     return 0, 0, ""
 
 
-def test_a_smaller_sample_of_moments_is_part_of_a_larger(commits: Path) -> None:
-    whole = [each.id for each in known_moments(commits, None, 1.0, None, 0)]
+def test_samples_of_moments_are_nested(commits: Path) -> None:
+    whole = [each.id for each in sample_moments(commits, None, 1.0, None, 0)]
     assert {each.split(":")[0] for each in whole} == {"gap", "begun"}
-    assert [each.id for each in known_moments(commits, None, 1.0, 2, 0)] == whole[:2]
-    assert known_moments(commits, None, 0.0, None, 0) == []
+    assert [each.id for each in sample_moments(commits, None, 1.0, 2, 0)] == whole[:2]
+    assert sample_moments(commits, None, 0.0, None, 0) == []
 
 
 def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
@@ -97,7 +103,7 @@ def test_the_scenarios_judge_and_are_never_fitted_on() -> None:
     assert judges_among([Run(RunSpec("outcomes", "train-commits.jsonl.zst"))]) == []
 
 
-def test_any_hunk_that_is_still_to_come_is_right_and_nothing_else() -> None:
+def test_only_a_remaining_hunk_is_right() -> None:
     text, after = "a\nb\nc\nd\n", "A\nb\nC\nd\n"
     request = EditRequest("next_edit", "a.py", text, 0)
 
@@ -112,7 +118,7 @@ def test_any_hunk_that_is_still_to_come_is_right_and_nothing_else() -> None:
     assert not right(0, 1, "a")  # no edit
 
 
-def test_ghost_text_is_right_where_its_lines_are_the_first_of_what_stood_there() -> None:
+def test_ghost_text_is_right_if_its_lines_match() -> None:
     text, after = "x = \ny\n", "x = one(\n    1)\ny\n"
     request = EditRequest("infill", "a.py", text, 4)
 
@@ -136,7 +142,7 @@ def test_gates_side_by_side(commits: Path) -> None:
     assert shown["shipped, medium"] == shown["gate, medium"]
 
 
-def test_a_policy_shows_the_first_candidate_that_is_sure_enough(commits: Path) -> None:
+def test_a_policy_shows_the_first_sure_candidate(commits: Path) -> None:
     run = outcomes(commits, {True: 0.2, False: 0.9})
     moment = next(each for each in moments_of([run]) if not each.is_done)
     gate = policies(PLAIN_SAYS)
@@ -171,10 +177,10 @@ def test_few_candidates_miss_their_chances_by_chance() -> None:
     assert error_by_chance([]) == 0.0
 
 
-def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> None:
+def test_a_session_is_judged_by_a_gate_of_the_others(commits: Path) -> None:
     """A source that is only in one session is left out where that session is judged."""
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    [known, *_] = [each for each in shown_to_gate(run) if each.task == "infill"]
+    [known, *_] = [each for each in candidates_for_gate(run) if each.task == "infill"]
 
     def session(name: str, right: bool, mean: float) -> list[Labelled]:
         candidate = replace(known.candidate, confidence=Confidence(mean, mean, mean))
@@ -182,18 +188,20 @@ def test_a_gate_for_a_session_is_fitted_on_the_others_alone(commits: Path) -> No
         return [made] * 40
 
     liar = session("liar", True, 0.3) + session("liar", False, 0.9)
-    gate_of = left_out(samples_of(shown_to_gate(run)), liar + session("other", True, 0.9))
+    gate_of = leave_source_out(
+        samples_of(candidates_for_gate(run)), liar + session("other", True, 0.9)
+    )
     sure, unsure = session("", True, 0.95)[0].candidate, session("", True, 0.2)[0].candidate
     for judge, expected in (("liar", True), ("other", False)):
         gate = gate_of(replace(known, group=f"{judge}:1"))
         assert (gate.score(sure, "infill") > gate.score(unsure, "infill")) is expected
 
 
-def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path) -> None:
+def test_a_feature_is_worth_the_auc_lost_without_it(commits: Path) -> None:
     candidates = [
         each
         for one in outcomes(commits, {True: 0.9, False: 0.2}).examples.values()
-        for each in labelled(one)
+        for each in label_candidates(one)
     ]
     [mean] = [each for each in worths(PLAIN, candidates) if each.task == "infill"]
     assert (mean.feature, mean.auc_lost) == ("mean", 0.5)
@@ -201,7 +209,7 @@ def test_what_a_feature_is_worth_is_what_the_ranking_loses_without(commits: Path
     assert found["plain, policy"].auc == (1.0, 1.0, 1.0)
 
 
-def test_of_a_moment_that_several_runs_hold_the_last_one_counts(commits: Path) -> None:
+def test_the_last_run_of_a_moment_counts(commits: Path) -> None:
     before, after = (outcomes(commits, {True: sure, False: 0.2}) for sure in (0.5, 0.9))
     both = newest([before, after])
     assert both.examples == after.examples
@@ -213,9 +221,9 @@ def _score(head: Head, sample: Sample) -> float:
     return head.weigh(head.row(sample.features)).score
 
 
-def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None:
+def test_a_fitted_gate_scores_right_above_wrong(commits: Path) -> None:
     run = outcomes(commits, {True: 0.9, False: 0.3})
-    samples = samples_of(shown_to_gate(run))
+    samples = samples_of(candidates_for_gate(run))
     gate = fit_gate({task: each * 20 for task, each in samples.items()}, "new")
     for task, each in samples.items():
         right, wrong = (
@@ -226,7 +234,7 @@ def test_a_gate_fitted_on_outcomes_tells_right_from_wrong(commits: Path) -> None
     assert fit_gate(samples, "again").heads == fit_gate(samples, "again").heads
 
 
-def test_the_shipped_gate_can_be_read_and_is_the_same_after_writing(tmp_path: Path) -> None:
+def test_the_shipped_gate_is_unchanged_by_a_rewrite(tmp_path: Path) -> None:
     gate, card = read_gate(SHIPPED)
     assert {"infill", "next_edit"} == gate.heads.keys()
     for told in card["heads"].values():
@@ -308,7 +316,7 @@ def test_any_run_with_predictions_feeds_the_gate(commits: Path, tmp_path: Path) 
     assert read_gate(made)[0].heads["infill"] == gate_file.load_shipped().heads["infill"]
 
 
-def test_runs_without_candidates_do_not_replace_the_shipped_gate(
+def test_runs_without_candidates_do_not_ship_a_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "none.jsonl"

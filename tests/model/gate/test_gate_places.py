@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from redraft.evals.gate.samples import as_served, is_kept
-from redraft.evals.sources.begun import begun_gaps, position_of
+from redraft.evals.sources.begun import gaps_in_new_code, position_of
 from redraft.evals.sources.commits import CommitChange
 from redraft.model.decode.sampling import line_logs
 from redraft.model.edits.edit import Edit
@@ -41,7 +41,7 @@ def test_where_the_cursor_stands(text: str, expected: str) -> None:
     assert position_of(text.replace("|", ""), cursor) == expected
 
 
-def test_lines_around_leave_closing_brackets_and_blank_lines_out() -> None:
+def test_lines_around_exclude_brackets_and_blank_lines() -> None:
     text = "import os\n\nclass A {\n  |\n  }\n};\n\nx = 1\n"
     assert lines_around(text.replace("|", ""), text.index("|")) == (2, 1)
 
@@ -62,9 +62,9 @@ func Empty() bool {
 """
 
 
-def test_bodies_are_cut_out_whole_and_a_new_file_has_nothing_below() -> None:
+def test_whole_bodies_are_cut_out_of_functions() -> None:
     change = CommitChange("a", "a", "shapes.go", "go", "", GO)
-    found = [each for each in begun_gaps(change) if each.kind.startswith("body")]
+    found = [each for each in gaps_in_new_code(change) if each.kind.startswith("body")]
     assert len(found) == 2
     for each in found:
         assert position_of(each.moment.text, each.moment.cursor) == "empty body"
@@ -75,7 +75,7 @@ def test_bodies_are_cut_out_whole_and_a_new_file_has_nothing_below() -> None:
     assert inside.truth.texts == (GO,)
 
 
-def test_kept_is_what_stands_there_by_half_wherever_it_is_indented() -> None:
+def test_text_is_kept_if_half_of_it_remains() -> None:
     text, after = "def f(a):\n    \n", "def f(a):\n    total = count(a)\n    return total\n"
     request = EditRequest("infill", "a.py", text, 14)
 
@@ -88,7 +88,7 @@ def test_kept_is_what_stands_there_by_half_wherever_it_is_indented() -> None:
     assert not kept("if a:\n        for b in a:\n            yield b")
 
 
-def test_a_next_edit_is_kept_by_the_hunks_that_touch_it_alone() -> None:
+def test_only_touching_hunks_keep_a_next_edit() -> None:
     text = "one(1)\nx\nx\nx\nx\ntwo(2)\n"
     after = "one(1)\nx\nx\nx\nx\ntwo(2, deep)\n"
     request = EditRequest("next_edit", "a.py", text, 0)
@@ -98,7 +98,7 @@ def test_a_next_edit_is_kept_by_the_hunks_that_touch_it_alone() -> None:
     assert not is_kept(elsewhere, request, after)
 
 
-def test_lines_below_what_the_engine_gives_up_are_not_judged() -> None:
+def test_lines_that_serving_cuts_are_not_judged() -> None:
     logs = (-0.5, -0.5, -4.0, -4.0)
     sure = Confidence(0.1, 0.1, 0.6, total=-9.0, logs=logs, lines=(-1.0, -8.0))
     made = Candidate(0, 0, "a = 1\nb = 2", sure, 4, 4, "end")
@@ -132,14 +132,14 @@ def test_the_first_line_is_read_by_its_own_probability() -> None:
     assert told(0.0) == 0.0
 
 
-def test_the_log_probability_of_each_line_takes_its_break_along() -> None:
+def test_a_line_probability_includes_its_line_break() -> None:
     tokens = [b"if a", b":\n", b"\n    ", b"b", b""]
     assert line_logs(tokens, [-1.0, -2.0, -3.0, -4.0, -5.0], 0) == (-3.0, -12.0)
     assert line_logs([b"ab", b"c"], [-1.0, -2.0], 1) == (-3.0,)
     assert line_logs([b"\n", b"x"], [-1.0, -2.0], 0) == (-3.0,)
 
 
-def test_an_import_of_the_standard_library_is_shown_however_unsure_the_model_is() -> None:
+def test_a_standard_library_import_always_scores_one() -> None:
     unsure = Confidence(0.01, 0.01, 0.01, total=-9.0, place=-5.0)
     made = Candidate(0, 0, "import re\n", unsure, 3, 1, "end")
     assert PLAIN.score(made, "next_edit") < 0.1

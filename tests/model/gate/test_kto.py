@@ -48,7 +48,7 @@ def drawn(seed: int, count: int = 60) -> LabelledOutcomes:
     return LabelledOutcomes(rows, kept, rng.uniform(0.1, 1.0, count))
 
 
-def test_without_a_prior_to_speak_of_the_chance_is_the_share_by_weight() -> None:
+def test_with_a_flat_prior_the_chance_is_the_share() -> None:
     prior = Prior(np.zeros(1), np.full(1, 1e6))
     found = fit_chance(outcomes(np.ones((8, 1)), [1, 1, 0, 0, 0, 0, 0, 0]), prior)
     assert sigmoid(found.mean)[0] == pytest.approx(0.25, abs=1e-4)
@@ -65,7 +65,7 @@ def test_without_outcomes_the_prior_stays() -> None:
     assert found.variance == pytest.approx(prior.variance)
 
 
-def test_a_weight_that_may_not_be_negative_is_nought_instead() -> None:
+def test_a_weight_bound_to_be_positive_becomes_zero() -> None:
     seen = groups({-1.0: 0.8, 1.0: 0.2})
     prior = Prior(np.zeros(2), np.full(2, WIDE))
     assert fit_chance(seen, prior).mean[1] < -1
@@ -118,7 +118,7 @@ def test_the_slope_is_that_of_finite_differences(seed: int, beta: float) -> None
 
 
 @pytest.mark.parametrize("ratio", [1.0, 3.0, 9.0])
-def test_it_shows_what_is_kept_more_often_than_the_ratio_asks(ratio: float) -> None:
+def test_candidates_kept_above_the_ratio_are_shown(ratio: float) -> None:
     """3 : 1 shows above 25 %. The reference cannot tell the candidates apart."""
     want = Objective(ratio, most_kl=0.5)
     above, below = want.threshold + 0.06, want.threshold - 0.06
@@ -129,7 +129,7 @@ def test_it_shows_what_is_kept_more_often_than_the_ratio_asks(ratio: float) -> N
     assert showing[0] > 0.5 > showing[1]
 
 
-def test_outcomes_that_agree_with_the_reference_leave_it_as_it_is() -> None:
+def test_agreeing_outcomes_do_not_move_the_reference() -> None:
     """Showing is worth as much as hiding if the share that is kept equals the threshold."""
     want = Objective(3.0)
     reference = Prior(np.array([logit(0.25), 0.0]), np.full(2, 4.0))
@@ -138,7 +138,7 @@ def test_outcomes_that_agree_with_the_reference_leave_it_as_it_is() -> None:
     assert tuned.kl == pytest.approx(0.0, abs=1e-9)
 
 
-def test_it_decides_as_the_reference_where_that_was_right() -> None:
+def test_right_decisions_of_the_reference_are_kept() -> None:
     want = Objective(3.0)
     seen = groups({2.0: 0.9, -2.0: 0.02})
     reference = Prior(np.array([logit(0.25), 1.0]), np.full(2, 1.0))

@@ -391,7 +391,7 @@ def test_each_reason_has_its_kind_and_its_sentence(kind: AbstentionKind) -> None
     assert (found.kind, found.reason) == (kind, said)
 
 
-def test_a_stale_reason_is_about_a_text_that_is_gone_and_a_lasting_one_stays() -> None:
+def test_stale_and_lasting_reasons_are_distinct() -> None:
     stale = {kind for kind in CASES if Abstain(kind, "").is_stale}
     assert stale == {"superseded", "document_changed", "document_closed"}
     lasting = {kind for kind in CASES if Abstain(kind, "").is_lasting}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redraft.model.places.features import columns_of
 from redraft.model.places.last_edits import LastEdits
 from redraft.model.places.line_facts import Kind, facts_of, kind_of, parts_of
+from redraft.model.places.line_features import columns_of
 from redraft.model.places.line_index import LineIndex
 from redraft.model.records import RecentEdit
 
@@ -54,7 +54,7 @@ def test_index_after_splices_equals_a_fresh_one(
         first = min(at, len(text))
         last = min(first + removed, len(text))
         text = [*text[:first], *new, *text[last:]]
-        index = index.spliced(first, last, text, new)
+        index = index.replace_lines(first, last, text, new)
     fresh = LineIndex.of(text)
     assert_same(index, fresh)
     one, other = (columns_of(each, EDITS, "a.py", "python") for each in (index, fresh))
@@ -65,12 +65,12 @@ def test_index_after_splices_equals_a_fresh_one(
 @settings(max_examples=150, deadline=None)
 @given(LINES, LINES)
 def test_index_follows_a_text_into_any_other(before: list[str], after: list[str]) -> None:
-    assert_same(LineIndex.of(before).followed(after), LineIndex.of(after))
+    assert_same(LineIndex.of(before).follow(after), LineIndex.of(after))
 
 
 def test_index_of_the_same_lines_is_itself() -> None:
     index = LineIndex.of(["a", "b"])
-    assert index.followed(["a", "b"]) is index
+    assert index.follow(["a", "b"]) is index
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from redraft.model.errors import WeightsError
 from redraft.model.places import ranker as ranking
-from redraft.model.places.features import COLUMNS, columns_of
 from redraft.model.places.last_edits import LastEdits
+from redraft.model.places.line_features import COLUMNS, columns_of
 from redraft.model.places.line_index import Floats, LineIndex
 from redraft.model.places.ranker import (
     APART,

@@ -16,7 +16,7 @@ from redraft.model.errors import SettingsError
 from redraft.model.places.ranker import load_ranker
 from redraft.model.training.places.fit import list_loss
 from redraft.model.training.places.judged import area, is_right
-from redraft.model.training.places.moments import (
+from redraft.model.training.places.place_moments import (
     WHOLE,
     EditedFile,
     MomentMix,
@@ -26,8 +26,8 @@ from redraft.model.training.places.moments import (
     moments_of,
     with_open_files,
 )
-from redraft.model.training.places.rows import is_held_out, right_lines
-from redraft.model.training.places.train import train
+from redraft.model.training.places.place_rows import is_held_out, right_lines
+from redraft.model.training.places.train_ranker import train
 
 BEFORE = "".join(f"def f{n}(a):\n    return call(a, {n})\n\n\n" for n in range(12))
 AFTER = BEFORE.replace("(a)", "(a, b)").replace("call(a,", "call(a, b,")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 from redraft.model.errors import ContextOverflow, InvalidRequest
-from redraft.model.prompts.chat import ChatTemplate
+from redraft.model.prompts.chat_template import ChatTemplate
 from redraft.model.records import Conversation, Message, ToolCall
 from support.models.tiny import tiny_tokenizer
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from redraft.model.config import ModelConfig
 from redraft.model.decode.grammar import ForcedText
 from redraft.model.errors import InvalidAnswer, RedraftError
-from redraft.model.prompts.answers import cut_overlap, replace_lines
+from redraft.model.prompts.answer_edits import cut_overlap, replace_lines
 from redraft.model.prompts.format import Declined, Prompt
 from redraft.model.prompts.redraft3 import window
 from redraft.model.prompts.registry import format_of
@@ -226,11 +226,11 @@ def test_dropping_the_unfinished_word_is_invalid() -> None:
 
 
 def test_forced_text_allows_beginnings_and_extensions() -> None:
-    allowed = ForcedText(" ret", TOKENIZER).allowed([])
+    allowed = ForcedText(" ret", TOKENIZER).token_mask([])
     assert allowed is not None
     found = {TOKENIZER.vocab_bytes[i] for i in np.flatnonzero(allowed)}
     assert found == {b" ", b" return"}
-    assert ForcedText(" ret", TOKENIZER).allowed(TOKENIZER.encode(" return")) is None
+    assert ForcedText(" ret", TOKENIZER).token_mask(TOKENIZER.encode(" return")) is None
 
 
 LINES = st.text("ab", max_size=2)

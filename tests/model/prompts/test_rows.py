@@ -15,7 +15,7 @@ from redraft.model.prompts.redraft3 import Redraft3
 from redraft.model.prompts.tokenizer import CURSOR, EDIT, HISTORY, PREFIX, REGION, SUFFIX
 from redraft.model.records import RecentEdit
 from redraft.model.training.chains import chain_of, moment_of
-from redraft.model.training.commits import FileChange
+from redraft.model.training.commit_edits import FileChange
 from redraft.model.training.middles import MIX, SourceText
 from redraft.model.training.moments import (
     CODE,

@@ -6,8 +6,8 @@ import pytest
 from redraft.model.edits.edit import Edit, LineChange
 from redraft.model.gate.filters import Situation, far_away
 from redraft.model.records import Importable, RelatedFile
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.imports import names_to_look_up
+from redraft.model.rules.rule_edits import RuleEdit
 from redraft.model.text.code_queries import imports_of
 from redraft.model.text.syntax import parse
 from support.rules import history, proposed, results

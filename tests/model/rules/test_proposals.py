@@ -9,8 +9,8 @@ from redraft.model.edits.edit import Edit
 from redraft.model.edits.origins import find_swap
 from redraft.model.records import Diagnostic
 from redraft.model.rules import propose as propose_module
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.propose import place_key
+from redraft.model.rules.rule_edits import RuleEdit
 from redraft.model.text.names import sentences_in
 from support.rules import history, proposed, results
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from redraft.model.edits.edit import Edit
 from redraft.model.gate.decide import refuse, situation_of
 from redraft.model.records import EditRequest, RecentEdit
-from redraft.model.rules.example import RuleEdit
 from redraft.model.rules.renames import RenameScopes
 from redraft.model.rules.repeats import find_repeats
+from redraft.model.rules.rule_edits import RuleEdit
 from redraft.model.text.scopes import Bindings
 from redraft.model.text.syntax import language_of, parse_cached
 from support.rules import history, proposed

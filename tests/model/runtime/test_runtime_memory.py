@@ -166,15 +166,15 @@ def test_weights_written_to_while_in_use_are_noticed(tmp_path: Path, way: str) -
     store(BASE, "fp32", tmp_path)
     file = tmp_path / "weights.bin"
     backend = runtime.OnnxBackend(tmp_path, threads=1)
-    assert backend.changed() == ""
+    assert backend.why_changed() == ""
     if way == "replaced":  # what is in use stays as it was
         (tmp_path / "new").write_bytes(b"other weights")
         (tmp_path / "new").replace(file)
-        assert backend.changed() == ""
+        assert backend.why_changed() == ""
     else:
         with file.open("r+b") as opened:
             opened.write(b"\1" * 64) if way == "overwritten" else opened.truncate(4_096)
-        assert "weights.bin was written to" in backend.changed()
+        assert "weights.bin was written to" in backend.why_changed()
     backend.close()
 
 

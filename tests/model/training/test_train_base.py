@@ -25,7 +25,7 @@ from redraft.model.runtime.onnx_backend import OnnxBackend
 from redraft.model.training.network import Network
 from redraft.model.weights.adapter import load_adapter, merge
 from redraft.model.weights.huggingface import checkpoint_sha256, read_folder
-from redraft.model.weights.imports import import_weights
+from redraft.model.weights.import_model import import_weights
 from redraft.server.commands.main import app
 from support.command import RUN
 from support.models.torch_sequence import TorchSequence

@@ -24,7 +24,7 @@ from redraft.model.runtime import device, onnx_backend
 from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.weights import catalog, store
 from redraft.model.weights.huggingface import checkpoint_sha256, read_folder
-from redraft.model.weights.imports import import_weights
+from redraft.model.weights.import_model import import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.models.reference import Reference

@@ -26,7 +26,7 @@ from redraft.model.weights import catalog
 from redraft.model.weights import store as models
 from redraft.model.weights.convert import estimate_bytes
 from redraft.model.weights.huggingface import read_folder
-from redraft.model.weights.imports import find_fitting, import_weights
+from redraft.model.weights.import_model import find_fitting, import_weights
 from redraft.server.commands.main import app
 from safetensors.numpy import save_file
 from support.models.onnx_models import BASE, store
@@ -79,7 +79,7 @@ def greedy(reference: Any, layout: Layout, model: Model, prompt: Prompt, count: 
         logits = reference_logits(reference, layout, np.array(tokens))[-1][: config.vocab].copy()
         text = b"".join(vocab[i] for i in written).decode("utf-8", "replace")
         if not text.startswith(prompt.forced):
-            free = ForcedText(prompt.forced, model.tokenizer).allowed(text.encode())
+            free = ForcedText(prompt.forced, model.tokenizer).token_mask(text.encode())
             logits[~free if free is not None else slice(0)] = -np.inf
         if len(written) < 3:
             logits[[i for i in range(config.vocab) if i not in config.text_ids]] = -np.inf

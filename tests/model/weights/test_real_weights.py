@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from redraft.evals.latency.bench import places
+from redraft.evals.latency.editor_latency import places
 from redraft.model.decode.completion import AUTOREGRESSIVE, plan_for
 from redraft.model.decode.pass_costs import PassPrices
 from redraft.model.decode.recent import RecentAnswers
@@ -101,7 +101,7 @@ def test_drafts_change_no_token_of_the_causal_pass(model: Model) -> None:
     """20 gaps in published code: alone, with all drafts, and with those that pay."""
     eager = plan_for("medium")
     unpriced = replace(model, prices=None)
-    steep = PassPrices.measured({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
+    steep = PassPrices.from_probe({1: 19.0, 2: 18.3, 4: 23.0, 9: 31.0, 16: 41.3})
     passes = [0, 0, 0]
     for request in places(256, "medium", 20):
         several_lines = replace(request, max_lines=None)

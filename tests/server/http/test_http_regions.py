@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from redraft.model.errors import InvalidRequest
-from redraft.model.prompts.answers import replace_lines
+from redraft.model.prompts.answer_edits import replace_lines
 from redraft.model.prompts.diffs import (
     original_and_updated,
     write_fenced_diffs,
@@ -22,7 +22,7 @@ from redraft.model.prompts.excerpt import (
     rewrite,
     to_request,
 )
-from redraft.model.prompts.mercury import read_mercury
+from redraft.model.prompts.mercury_edit import read_mercury
 from redraft.model.prompts.registry import recognise
 from redraft.model.records import Candidate, Confidence, Diagnostic, EditRequest, RecentEdit
 from redraft.model.wire import check_request

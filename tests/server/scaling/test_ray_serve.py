@@ -23,7 +23,7 @@ from support.models.tiny import tiny_config, tiny_tokenizer
 pytest.importorskip("onnxruntime", reason="needs onnxruntime (pip install '.[cpu]')")
 pytest.importorskip("ray.serve", reason="needs Ray Serve (pip install '.[ray]')")
 
-from redraft.server.scaling.cluster import Fleet, deploy, deployed
+from redraft.server.scaling.cluster import Fleet, deploy, serve_on_cluster
 
 SESSIONS = [f"editor-{number}" for number in range(12)]
 BODY = {"prompt": "def foo(x):\n    return", "suffix": "\n", "max_tokens": 8}
@@ -46,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Set
         port = probe.getsockname()[1]
         probe.close()
         settings = Settings(port=port, model="tiny", threads=1, shutdown_s=1.0)
-        with deployed(settings, Fleet("local", replicas=2)) as url:
+        with serve_on_cluster(settings, Fleet("local", replicas=2)) as url:
             yield url, settings
 
 

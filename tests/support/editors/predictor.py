@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from redraft.model.prompts.answers import replace_lines
+from redraft.model.prompts.answer_edits import replace_lines
 from redraft.model.records import (
     Candidate,
     CanvasState,

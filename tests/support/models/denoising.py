@@ -63,7 +63,7 @@ class Begins(Constraint):
     def __init__(self, text: bytes) -> None:
         self.text = text
 
-    def allowed(self, written: Seq[int]) -> NDArray[np.bool_] | None:
+    def token_mask(self, written: Seq[int]) -> NDArray[np.bool_] | None:
         rest = self.text[len(b"".join(VOCAB[token] for token in written)) :]
         if not rest:
             return None
@@ -128,4 +128,4 @@ class Habits:
         return logits
 
 
-WIDE = PassPrices.measured({1: 5.0, 16: 5.0})
+WIDE = PassPrices.from_probe({1: 5.0, 16: 5.0})

@@ -206,7 +206,7 @@ class FakeBackend:
     def interrupt(self, now: bool) -> None:
         """Let passes run to their end."""
 
-    def changed(self) -> str:
+    def why_changed(self) -> str:
         return ""
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 from redraft.model.predict import predict
-from redraft.model.prompts.chat import ChatTemplate
+from redraft.model.prompts.chat_template import ChatTemplate
 from redraft.model.records import EditRequest, Prediction, StepCallback
 from redraft.server.routes.decisions import decision_routes
 from redraft.server.routes.decisions.decision_bodies import read_decisions

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from redraft.lsp.context import git
-from redraft.lsp.context.files import UnreadableFile, read_file
+from redraft.lsp.context.safe_reading import UnreadableFile, read_file
 from redraft.model.errors import InstallError
 from redraft.model.runtime.machine import processor
 

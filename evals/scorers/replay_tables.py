@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..example import Row
-from ..tables import Metric, Percentile, Score, Table, by_session, overall, parted, regrouped
+from ..tables import (
+    Metric,
+    Percentile,
+    Score,
+    Table,
+    by_session,
+    group_by_session,
+    overall,
+    table_by_label,
+)
 
 #: Stages of a question; the first is the whole.
 STAGES = (
@@ -53,10 +62,12 @@ BY_PART = ("shown", "accepted", "accepted_prefix", "delta_chrf", "quiet", "utili
 def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     """Yield the tables of recordings."""
     unit = "session" if by_session(rows) else "stretch of 5 minutes"
-    rows = regrouped(sorted(rows, key=lambda row: (row["session"], row["at_s"])))
+    rows = group_by_session(sorted(rows, key=lambda row: (row["session"], row["at_s"])))
     groups = len({each["group"] for each in rows})
     yield overall(f"replay, intervals by {unit} ({groups})", METRICS, rows, seed)
     brief = [metric for metric in METRICS if metric.field in BY_PART]
-    yield parted("by language", brief, rows, lambda each: str(each["language"]), seed)
-    yield parted("by what is shown", brief, rows, lambda each: str(each["task"] or "none"), seed)
+    yield table_by_label("by language", brief, rows, lambda each: str(each["language"]), seed)
+    yield table_by_label(
+        "by what is shown", brief, rows, lambda each: str(each["task"] or "none"), seed
+    )
     yield overall("what it takes", COSTS, rows, seed)

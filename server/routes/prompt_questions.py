@@ -97,7 +97,7 @@ class Infilling(HttpQuestion):
         """Return the whole answer as it stands, masked positions as light shades."""
         return self._outside(state.show())
 
-    def settled(self, written: str) -> str:
+    def keep_fitting(self, written: str) -> str:
         """Return the part of an unfinished answer that fits at the cursor."""
         if self.request.grammar is not None:
             return self._outside(written)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...places.features import COLUMNS, columns_of
 from ...places.last_edits import LastEdits
+from ...places.line_features import COLUMNS, columns_of
 from ...places.line_index import Floats, LineIndex
 from ...places.ranker import Ranker
-from .moments import MomentMix, OpenFile, PlaceMoment, Span, moments_of, with_open_files
+from .place_moments import MomentMix, OpenFile, PlaceMoment, Span, moments_of, with_open_files
 
 _MOST_LINES = 6_000  # of a file
 _WITH_OTHERS = 0.5  # share of moments with lines of other files

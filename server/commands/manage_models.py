@@ -161,7 +161,7 @@ def model_pull(
 ) -> None:
     """Download weights, check their SHA-256 and convert them for this machine."""
     from redraft.model.weights.catalog import list_models
-    from redraft.model.weights.imports import import_weights
+    from redraft.model.weights.import_model import import_weights
     from redraft.model.weights.open_weights import find_known, pull_open
     from redraft.model.weights.store import pull
 

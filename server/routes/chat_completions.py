@@ -42,9 +42,9 @@ from redraft.model.weights.store import names_with_template
 from ..http.access import ENGINE, SETTINGS
 from ..http.bodies import read_body
 from ..settings import Settings
-from .answers import FINISH_REASONS
 from .base import AnswerHead, CompletionBody, check_model, name_loaded, usage
 from .constraints import grammar_of
+from .prompt_questions import FINISH_REASONS
 from .respond import Dialect, HttpQuestion, Reply, respond
 from .tools import Tools, call_to_json, calls_to_deltas, grammar_of_call, read_calls, read_tools
 

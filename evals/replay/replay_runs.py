@@ -26,9 +26,9 @@ from ..example import Example
 from ..predictors import ReadyPredictor, open_predictor
 from ..run import OnDone, Run, quiet
 from ..spec import RunSpec
-from .answers import ReplayPredictor
 from .player import play
 from .scores import Scorer
+from .simulated_predictor import ReplayPredictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def replay_all(
         RedraftError: the model is gone; what is done stays in the run.
     """
     chosen = sample(scripts, spec.limit, spec.seed)
-    left = [(s, chosen.intersection(run.missing(m.id for m in s.moments))) for s in scripts]
+    left = [(s, chosen.intersection(run.find_missing(m.id for m in s.moments))) for s in scripts]
     jobs = [Job(script, frozenset(ids)) for script, ids in left if ids]
     total = len(run.examples.keys() | chosen)
     progress(len(run.examples), total)

@@ -14,7 +14,7 @@ import typer
 from redraft.model.errors import SettingsError
 from redraft.server.commands.options import write_json
 
-from . import options as opt
+from . import run_options as opt
 
 if TYPE_CHECKING:
     from redraft.evals.example import Row
@@ -98,8 +98,8 @@ def _fitted(paths: Sequence[Path], measured: Sequence[Run], sessions: bool) -> l
     With ``sessions`` one more is fitted on all sources measured here except a candidate's.
     """
     from redraft.evals.gate.curves import STATIC, scores_of
-    from redraft.evals.gate.fit import fit_gate, left_out, samples_of
-    from redraft.evals.gate.samples import newest, shown_to_gate
+    from redraft.evals.gate.samples import candidates_for_gate, newest
+    from redraft.evals.gate.shipped_fit import fit_gate, leave_source_out, samples_of
     from redraft.evals.run import read_run
 
     if not paths:
@@ -108,13 +108,13 @@ def _fitted(paths: Sequence[Path], measured: Sequence[Run], sessions: bool) -> l
     known = {name for run in measured for name in run.examples}
     if any(name in known for run in read for name in run.examples):
         raise SettingsError("--fitted-on names moments that are measured here. Name other runs.")
-    samples = samples_of(shown_to_gate(newest(read)))
+    samples = samples_of(candidates_for_gate(newest(read)))
     static = fit_gate(samples, "with static")
     without = fit_gate(samples, "without static", STATIC)
     found = [scores_of(each.name, lambda _, each=each: each) for each in (static, without)]  # type: ignore[misc]
     if sessions:
-        free = [each for run in measured for each in shown_to_gate(run)]
-        found.append(scores_of("and other sessions", left_out(samples, free)))
+        free = [each for run in measured for each in candidates_for_gate(run)]
+        found.append(scores_of("and other sessions", leave_source_out(samples, free)))
     return found
 
 
@@ -124,7 +124,7 @@ def _show(
     from redraft.evals.gate.curves import METRICS
     from redraft.evals.tables import overall
 
-    from .tables import Sheet, show_less, show_sheet
+    from .print_tables import Sheet, show_less, show_sheet
 
     drawn = Sheet("gates on the same moments", ("", "n", *(one.heading for one in METRICS)))
     for name, rows in named.items():
@@ -148,7 +148,7 @@ def _show_places(named: Mapping[str, list[Row]]) -> None:
     from redraft.evals.gate.curves import BY_PLACE, PLACES
     from redraft.evals.tables import overall
 
-    from .tables import Sheet, show_sheet
+    from .print_tables import Sheet, show_sheet
 
     drawn = Sheet("by place", ("", "place", "n", *(one.heading for one in BY_PLACE)))
     for name, rows in named.items():
@@ -164,7 +164,7 @@ def _show_places(named: Mapping[str, list[Row]]) -> None:
 
 
 def _show_ranking(ranked: Sequence[Ranking]) -> None:
-    from .tables import Sheet, show_sheet
+    from .print_tables import Sheet, show_sheet
 
     headings = ("", "task", "n", "right", "AUC", "risk–coverage (least)", "ECE (by chance)")
     drawn = Sheet("ranking of candidates", headings)

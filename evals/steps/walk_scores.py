@@ -13,8 +13,8 @@ from redraft.model.records import EditRequest
 from ..example import Example, Moment, Row, Truth
 from ..gate.samples import is_kept, is_right
 from ..metrics import reversal_ratio
-from ..scorers.next_edit import changed_lines, overlap
-from .player import PlaceAnswer, PlayedMoment
+from ..scorers.next_edit_scores import find_difference, overlap
+from .walk_player import PlaceAnswer, PlayedMoment
 from .walks import Walk
 
 NEAR = 12  # lines from the cursor; what is farther needs a jump
@@ -111,7 +111,7 @@ def _is_kept(moment: PlayedMoment) -> bool:
 
 def _is_at_place(text: str, result: str, goal: str) -> bool:
     """Return whether an edit changes lines that some change which is left changes too."""
-    mine = changed_lines(text, result)
+    mine = find_difference(text, result)
     left = hunks_of(text.split("\n"), goal.split("\n"))
     return any(overlap(mine, (each.first, each.last)) for each in left)
 
@@ -122,7 +122,7 @@ def _is_next(moment: PlayedMoment, file: int, text: str, result: str) -> bool:
     if not following or following[0].file != file:
         return False
     change = following[0].change
-    return overlap(changed_lines(text, result), (change.first, change.last))
+    return overlap(find_difference(text, result), (change.first, change.last))
 
 
 def _where_next(moment: PlayedMoment) -> str:

@@ -73,7 +73,7 @@ def find_repeats(edits: Sequence[RecentEdit], own: CodeFile) -> Iterator[WholeRe
     is_found = False
     for pair in find_repeated(lines, own.path):
         try:
-            found = _Repeat(before, own, lines, pair).found()
+            found = _Repeat(before, own, lines, pair).find()
         except UnclearUse:
             continue
         if found is not None:
@@ -141,7 +141,7 @@ class _Repeat:
         self._before, self._own, self._pair = before, own, pair
         self._lines = {line.row: line for line in lines}
 
-    def found(self) -> WholeRename | None:
+    def find(self) -> WholeRename | None:
         """Return the change at all other places, None if it fits nowhere else.
 
         Raises:
@@ -244,7 +244,7 @@ class _Repeat:
         for each in reversed(done):
             start, end = self._before.syntax.span(each.node)
             at, text = start - self._before.start_of(each.row), texts[each.row]
-            texts[each.row] = text[:at] + made.filled(each.parts) + text[at + end - start :]
+            texts[each.row] = text[:at] + made.fill(each.parts) + text[at + end - start :]
         if any(self._lines[row].new != text for row, text in texts.items()):
             raise UnclearUse("the user changed another place in another way")
 
@@ -254,7 +254,7 @@ class _Repeat:
         if any(place.row <= row <= last for row in self._lines):
             raise UnclearUse("a place holds a changed line")
         shift = self._own.start_of(place.row) - self._before.start_of(place.row)
-        return start + shift, end + shift, made.filled(place.parts)
+        return start + shift, end + shift, made.fill(place.parts)
 
     def _unfit(
         self, offered: FileRename, places: Sequence[_Place], made: Shape, new: tuple[Node, Node]
@@ -272,7 +272,7 @@ class _Repeat:
             """Return what the names at a place mean afterwards, None if its shape is another."""
             spans = (each for each in offered.spans if each[0] < start)
             at = start + sum(len(text) - (end - first) for first, end, text in spans)
-            last = at + len(made.filled(parts))
+            last = at + len(made.fill(parts))
             for node, *span in after.syntax.around(at, last):
                 found = parts_like(after.syntax, made, node) if span == [at, last] else None
                 if found is not None and all(found[hole] == parts[hole] for hole in made.holes):
@@ -371,5 +371,5 @@ def _is_restricted(node: Node) -> int:
 
 
 def _label(shape: Shape) -> str:
-    text = " ".join(shape.filled(dict.fromkeys((*shape.holes,), "…")).split())
+    text = " ".join(shape.fill(dict.fromkeys((*shape.holes,), "…")).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -20,7 +20,7 @@ from ...places.line_facts import WORD
 from ...records import RecentEdit
 from ...text.common import common_ends
 from ...text.syntax import language_of
-from ..commits import MAX_LINES, FileChange, changes_of, order_hunks
+from ..commit_edits import MAX_LINES, FileChange, changes_of, order_hunks
 
 _LATE = 0.2  # share of second steps that come after another change
 SHOWN_EDITS = 5  # that the language server keeps
@@ -79,7 +79,7 @@ class Step:
     rest: LineChange | None = None  # what follows, in lines of the text once the change is made
     is_late: bool = False  # the rest follows after one other change
 
-    def moved(self, by: int) -> Step:
+    def shift(self, by: int) -> Step:
         """Return the step some lines further down."""
         first = self.change.first + by
         rest = None if self.rest is None else replace(self.rest, first=self.rest.first + by)
@@ -107,7 +107,7 @@ class EditedFile:
         edit = make(self.path, self.lines, change)
         growth = len(change.new) - len(change.old)
         self.coming = [
-            each.moved(growth) if each.change.first >= change.last else each for each in self.coming
+            each.shift(growth) if each.change.first >= change.last else each for each in self.coming
         ]
         if step.rest is not None:
             self.coming.insert(int(step.is_late), Step(step.rest))
@@ -137,7 +137,7 @@ def moments_of(
     Args:
         others: other open files, in which nothing is left to do.
     """
-    waiting = edited_files(record, mix, rng)
+    waiting = files_of_commit(record, mix, rng)
     touched = {each.path for each in waiting}
     idle = [each for each in others if each.path not in touched]
     history, done, found = list[RecentEdit](), list[OpenFile](), list[PlaceMoment]()
@@ -152,19 +152,19 @@ def moments_of(
             if step in wanted:
                 now = file.state()
                 following = now.left[0] if now.left else None
-                edits = shown(history)
+                edits = merge_history(history)
                 open_files = (*rest, *done, *idle)
                 found.append(PlaceMoment(repo, group, now, open_files, edits, following))
         done.append(file.state())
     return rng.sample(found, mix.per_commit) if len(found) > mix.per_commit else found
 
 
-def edited_files(record: dict[str, Any], mix: MomentMix, rng: random.Random) -> list[EditedFile]:
+def files_of_commit(record: dict[str, Any], mix: MomentMix, rng: random.Random) -> list[EditedFile]:
     """Return the files that a commit changes, in the order in which they are edited."""
     return [_edited(each, mix, rng) for each in changes_of(record, rng)]
 
 
-def shown(history: Sequence[RecentEdit]) -> tuple[RecentEdit, ...]:
+def merge_history(history: Sequence[RecentEdit]) -> tuple[RecentEdit, ...]:
     """Return edits, oldest first, as the language server shows them to a model."""
     return merge_edits(last_burst(each) for each in history[-SHOWN_EDITS:])
 

@@ -28,8 +28,8 @@ from redraft.model.gate.gate import Gate, Weighed, load_shipped
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import Candidate, RecentEdit, Task
 
-from ..replay.answers import ReplayPredictor
 from ..replay.clock import SimulatedLoop
+from ..replay.simulated_predictor import ReplayPredictor
 from .walks import AskedWalk, Walk
 
 BETWEEN_S = 4.0  # steps: the edit before has ended
@@ -103,11 +103,11 @@ def play(
     player = _Player(asked.walk, predictor, settings)
     moments = player.moments(asked.after, asks_all=asks_all)
 
-    async def following() -> PlayedMoment | None:
+    async def find_next() -> PlayedMoment | None:
         return await anext(moments, None)
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        while (found := runner.run(following())) is not None:
+        while (found := runner.run(find_next())) is not None:
             yield found
 
 

@@ -65,7 +65,7 @@ class SavedRun(Group):
 NOTHING_KEPT = SavedRun()
 
 
-def settled(spec: RunSpec) -> RunSpec:
+def apply_user_settings(spec: RunSpec) -> RunSpec:
     """Return the description with the user's settings for options that are not given.
 
     A ready folder runs as it demands.
@@ -79,13 +79,13 @@ def settled(spec: RunSpec) -> RunSpec:
     return replace(spec, variant=variant or "", provider=provider or "")
 
 
-def described(spec: RunSpec) -> RunSpec:
+def identify_model(spec: RunSpec) -> RunSpec:
     """Return the description with the name and hash of the model, fetched if it is missing."""
     from redraft.evals import predictors
     from redraft.server.commands.console import bar
 
     with bar() as show:
-        return predictors.described(spec, lambda p: show(p.stage, p.fraction))
+        return predictors.identify_model(spec, lambda p: show(p.stage, p.fraction))
 
 
 def with_source(spec: RunSpec, source: str, examples: Sequence[Example]) -> RunSpec:
@@ -96,12 +96,12 @@ def with_source(spec: RunSpec, source: str, examples: Sequence[Example]) -> RunS
 
 
 @contextmanager
-def opened(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
+def open_and_identify(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
     """Yield the full description and the predictor, which is closed afterwards."""
     from redraft.evals.predictors import open_predictor
 
-    spec = settled(spec)
-    full = described(spec)
+    spec = apply_user_settings(spec)
+    full = identify_model(spec)
     predictor = open_predictor(spec)
     try:
         yield full, predictor
@@ -112,7 +112,7 @@ def opened(spec: RunSpec) -> Iterator[tuple[RunSpec, ReadyPredictor]]:
 @contextmanager
 def open_run_for(kept: SavedRun, spec: RunSpec) -> Iterator[Run]:
     """Yield the run that ``--out`` and ``--resume`` mean; Ctrl-C says how to continue it."""
-    from redraft.evals.machine import machine
+    from redraft.evals.provenance import machine
     from redraft.evals.run import open_run
 
     with open_run(kept.out, spec, machine() | {"command": _command()}, kept.resume) as run:

@@ -49,7 +49,7 @@ from redraft.model.runtime.prefix_cache import PrefixCache
 from redraft.model.runtime.product_probe import measure_products, measure_threads
 
 from ..run import Run
-from ..scorers.latency import measured, timed
+from ..scorers.latency import record_answer, record_figures
 from . import REDRAFT
 from .bench_editing import keystroke_overhead, type_and_ask
 
@@ -111,7 +111,7 @@ def measure(
     finally:
         model.backend.close()
         machine |= {"end_mb": _mb(process), "load_after": _load_per_core()}
-        run.add(measured("machine", "machine", machine))
+        run.add(record_figures("machine", "machine", machine))
 
 
 def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
@@ -129,7 +129,7 @@ def _with_model(run: Run, model: Model, amount: Amount, say: Say) -> None:
     budgets = [asked] if asked else sorted({1_024, model.context_tokens})
     for context in budgets:
         say(f"typing {amount.typed} characters at {context} tokens of context")
-        typing(run, model, context, amount.typed, time.perf_counter() + amount.part_s)
+        measure_typing(run, model, context, amount.typed, time.perf_counter() + amount.part_s)
     type_and_ask(model, budgets, amount.keys, run, say, amount.part_s)
 
 
@@ -152,7 +152,7 @@ def measure_starts(run: Run, rounds: int) -> None:
                 return
             if number >= 0:
                 took_s = round(time.perf_counter() - began, 3)
-                run.add(measured(f"start:{number}", "start", {"start_s": took_s}))
+                run.add(record_figures(f"start:{number}", "start", {"start_s": took_s}))
 
 
 def _mb(process: psutil.Process) -> float:
@@ -172,7 +172,7 @@ def _keystrokes(run: Run, count: int) -> None:
     took = zip(spent.wall_ms, spent.processor_ms, spent.question_ms, strict=True)
     for number, (wall, processor, question) in enumerate(took):
         score = {"wall_ms": wall, "processor_ms": processor, "question_ms": question}
-        run.add(measured(f"server:{number}", "server", score))
+        run.add(record_figures(f"server:{number}", "server", score))
 
 
 def infills(run: Run, model: Model, context: int, runs: int, end_s: float = float("inf")) -> None:
@@ -183,17 +183,17 @@ def infills(run: Run, model: Model, context: int, runs: int, end_s: float = floa
         end_s: time by ``perf_counter`` after which no further place is taken but the first.
     """
     requests = places(context, run.spec.quality, runs)
-    with emptied(model) as fresh:
+    with empty_cache(model) as fresh:
         ask(fresh, requests[0])  # not counted: memory of this size is touched for the first time
     for at, request in enumerate(requests):
         if at and time.perf_counter() > end_s:
             break
         for way, plan in WAYS.items():
-            with emptied(model) as fresh:
+            with empty_cache(model) as fresh:
                 if way != "cold":
                     ask(fresh, _a_key_earlier(request))
                 found = ask(fresh, request, plan)
-            run.add(timed(f"{way}:{context}:{at}", way, context, "infill", found))
+            run.add(record_answer(f"{way}:{context}:{at}", way, context, "infill", found))
 
 
 def _a_key_earlier(request: EditRequest) -> EditRequest:
@@ -203,7 +203,7 @@ def _a_key_earlier(request: EditRequest) -> EditRequest:
     return replace(request, text=text, cursor=at, max_tokens=1)
 
 
-def typing(
+def measure_typing(
     run: Run, model: Model, context: int, count: int = TYPED, end_s: float = float("inf")
 ) -> None:
     """Type text that was cut out of a real file back into it, and ask at every character.
@@ -225,7 +225,7 @@ def typing(
         max_lines=1,
         quality=run.spec.quality,
     )
-    with emptied(model) as warm:
+    with empty_cache(model) as warm:
         for at in range(count + 1):
             if at > COMPARED_EVERY and time.perf_counter() > end_s:
                 break
@@ -233,12 +233,12 @@ def typing(
             request = replace(asked, text=text[:cursor] + text[start + count :], cursor=cursor)
             found, same = ask(warm, request), None
             if at and at % COMPARED_EVERY == 0:
-                with emptied(model) as fresh:
+                with empty_cache(model) as fresh:
                     same = _texts(found) == _texts(ask(fresh, request))
             if at:  # the first fills a cache
                 held = {"same": same, "kv_mb": round(warm.cache.bytes_held / 2**20, 1)}
                 name = f"typing:{context}:{at}"
-                run.add(timed(name, "typing", context, "infill", found, held))
+                run.add(record_answer(name, "typing", context, "infill", found, held))
 
 
 def _texts(prediction: Prediction) -> list[tuple[int, int, str]]:
@@ -252,7 +252,7 @@ def _passes(run: Run, model: Model) -> None:
     found = measure_passes(model.backend, rounds=_PASS_ROUNDS, patience_s=float("inf"))
     for width, took_ms in found.items():
         name = f"pass {width}"
-        run.add(measured(name, name, {"pass_ms": took_ms}))
+        run.add(record_figures(name, name, {"pass_ms": took_ms}))
 
 
 def _products(run: Run) -> None:
@@ -264,7 +264,7 @@ def _products(run: Run) -> None:
     named = {f"product {variant}": ms for variant, ms in found.items()}
     named |= {f"product, {count} threads": ms for count, ms in of_threads.items()}
     for name, took_ms in named.items():
-        run.add(measured(name, name, {"product_ms": took_ms, "fp32_ms": found.get("fp32")}))
+        run.add(record_figures(name, name, {"product_ms": took_ms, "fp32_ms": found.get("fp32")}))
 
 
 def _long_prompt(run: Run, model: Model) -> None:
@@ -284,7 +284,7 @@ def _long_prompt(run: Run, model: Model) -> None:
             sequence.truncate(_LONG)
             if number >= 0:
                 score = {"key_ms": took_ms, "kv_mb": memory_mb}
-                run.add(measured(f"long:{number}", "long", score))
+                run.add(record_figures(f"long:{number}", "long", score))
     finally:
         backend.keep(0)  # so much memory is not kept
         backend.release(sequence)
@@ -312,7 +312,7 @@ def _regions(run: Run, model: Model) -> None:
             read_ms, score_ms = took_ms
             if number >= 0:
                 score = {"read_ms": read_ms, "score_ms": score_ms, "ratio": score_ms / read_ms}
-                run.add(measured(f"region:{number}", "region", score))
+                run.add(record_figures(f"region:{number}", "region", score))
     finally:
         backend.release(sequence)
 
@@ -349,7 +349,7 @@ def ask(model: Model, request: EditRequest, plan: Plan | None = None) -> Predict
 
 
 @contextlib.contextmanager
-def emptied(model: Model) -> Iterator[Model]:
+def empty_cache(model: Model) -> Iterator[Model]:
     """Yield the model with another, empty prefix cache, and no answer to draft from.
 
     The memory is given back, so that the next cache need not wait for the system to find pages.

@@ -194,7 +194,7 @@ def _weights(
         check_adapter(changes, config, digest)
         digest = f"{sha256_of(adapter)[:8]}{digest}"
     else:
-        config = served(source, prompt_format)
+        config = config_to_serve(source, prompt_format)
         if config.verifier == "ar" and (path / _DRAFTING_FILE).is_file():
             config, changes = replace(config, adapter="canvas"), _drafting_adapter(path)
             digest = f"{sha256_of(path / _DRAFTING_FILE)[:8]}{digest}"
@@ -202,7 +202,7 @@ def _weights(
     return Weights(config, context, canvas, source.tokenizer, source.template), digest
 
 
-def served(source: Source, prompt_format: str | None) -> ModelConfig:
+def config_to_serve(source: Source, prompt_format: str | None) -> ModelConfig:
     """Return the configuration to serve weights by that nothing of ours was trained on.
 
     The causal pass of autoregressive weights writes and verifies, and their prompt is the one they

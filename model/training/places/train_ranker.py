@@ -14,8 +14,8 @@ from ...places.ranker import Ranker, save_ranker
 from ..shards import read_records
 from .fit import Fit, fit
 from .judged import area_of_left, hit_rate, judge_all
-from .moments import MomentMix, PlaceMoment, moments_of, with_open_files
-from .rows import choose_commits, is_held_out, make_rows
+from .place_moments import MomentMix, PlaceMoment, moments_of, with_open_files
+from .place_rows import choose_commits, is_held_out, make_rows
 
 FIRST_ROUND = 0.25  # share of the commits for the model that finds hard negatives
 _EPOCHS = 8

@@ -172,7 +172,7 @@ def on_others(task: Task, samples: Sequence[Sample]) -> OnOthers | None:
     return OnOthers(area(said, right), calibration_error(said, right), error_by_chance(said))
 
 
-def left_out(
+def leave_source_out(
     samples: Mapping[Task, Sequence[Sample]], candidates: Iterable[Labelled]
 ) -> Callable[[Labelled], Gate]:
     """Return a function from a candidate to a gate that was not fitted on its source.

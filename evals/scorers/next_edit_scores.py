@@ -21,7 +21,7 @@ from redraft.model.text.common import common_ends
 
 from ..example import Decision, Example, Row
 from ..metrics import delta_chrf
-from ..tables import Metric, Score, Table, overall, parted, rows_of_parts
+from ..tables import Metric, Score, Table, overall, rows_of_parts, table_by_label
 from .costs import costs
 
 
@@ -191,7 +191,7 @@ def _worth(example: Example, edit: Edit | None) -> Row:
         return dict.fromkeys(("exact", "place", "chrf"))
     text, wanted = example.moment.text, _nearest(example, edit)
     result = text if edit is None else edit.result
-    lines, right = changed_lines(text, result), changed_lines(text, wanted)
+    lines, right = find_difference(text, result), find_difference(text, wanted)
     return {
         "exact": result == wanted,
         "place": edit is not None and overlap(lines, right),
@@ -212,7 +212,7 @@ def _distance(example: Example) -> str:
     """Return how far from the cursor the next edit is."""
     text = example.moment.text
     line = text.count("\n", 0, example.moment.cursor)
-    first, last = changed_lines(text, example.truth.texts[0])
+    first, last = find_difference(text, example.truth.texts[0])
     away = max(first - line, line - max(last - 1, first), 0)
     return next((name for most, name in _DISTANCES if away <= most), "41+")
 
@@ -230,7 +230,7 @@ def _families(example: Example) -> dict[str, list[int]]:
     return found
 
 
-def changed_lines(before: str, after: str) -> tuple[int, int]:
+def find_difference(before: str, after: str) -> tuple[int, int]:
     """Return the 0-based lines [first, last) of ``before`` that differ; empty for additions."""
     old, new = before.split("\n"), after.split("\n")
     head, tail = common_ends(old, new)
@@ -239,13 +239,13 @@ def changed_lines(before: str, after: str) -> tuple[int, int]:
 
 def change_of(before: str, after: str) -> dict[str, int | str]:
     """Return the change in short, for people who read a run's file."""
-    first, last = changed_lines(before, after)
+    first, last = find_difference(before, after)
     return {"first": first, "last": last, "text": "\n".join(lines_written(before, after))}
 
 
 def lines_written(before: str, after: str) -> list[str]:
-    """Return the lines of ``after`` in place of :func:`changed_lines`."""
-    first, last = changed_lines(before, after)
+    """Return the lines of ``after`` in place of :func:`find_difference`."""
+    first, last = find_difference(before, after)
     new = after.split("\n")
     return new[first : len(new) - (before.count("\n") + 1 - last)]
 
@@ -268,7 +268,7 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     quality = [metric for metric in METRICS if metric.field in BY_PART]
     for title, label in PARTS:
         if len({label(each) for each in rows}) > 1:
-            yield parted(title, quality, rows, label, seed)
+            yield table_by_label(title, quality, rows, label, seed)
     yield from _by_family(rows, seed)
 
 

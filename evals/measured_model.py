@@ -67,7 +67,7 @@ def check_plan(plan: Plan, config: ModelConfig) -> None:
 OnProgress = Callable[[Progress], None]
 
 
-def ignored(_: Progress) -> None:
+def ignore_progress(_: Progress) -> None:
     """Ignore progress."""
 
 
@@ -82,7 +82,7 @@ class MeasuredModel:
     identity: str  # SHA-256 of what makes its answers: adapter, or the folder's manifest
 
 
-def find_model(spec: RunSpec, report: OnProgress = ignored) -> MeasuredModel:
+def find_model(spec: RunSpec, report: OnProgress = ignore_progress) -> MeasuredModel:
     """Return the folder of the model to measure, made if it is missing.
 
     Raises:

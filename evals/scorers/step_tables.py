@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..example import Row
-from ..tables import Metric, Percentile, Table, overall, parted
+from ..tables import Metric, Percentile, Table, overall, table_by_label
 
 METRICS = (
     Metric("a right edit is shown", "share", "right", better="more"),
@@ -44,10 +44,12 @@ def tables(rows: Sequence[Row], seed: int) -> Iterator[Table]:
     yield overall("next edits after ordered steps", METRICS, rows, seed)
     brief = [metric for metric in METRICS if metric.field in BY_PART]
     left = [row for row in rows if row["right"] is not None]
-    yield parted("by where the next step is", brief, left, lambda row: str(row["next"]), seed)
-    yield parted("by language", brief, left, lambda row: str(row["language"]), seed)
+    yield table_by_label(
+        "by where the next step is", brief, left, lambda row: str(row["next"]), seed
+    )
+    yield table_by_label("by language", brief, left, lambda row: str(row["language"]), seed)
     title, asked = "questions to the model, at new places and known ones", questions(rows)
-    yield parted(title, OF_QUESTIONS, asked, lambda row: str(row["place"]), seed)
+    yield table_by_label(title, OF_QUESTIONS, asked, lambda row: str(row["place"]), seed)
 
 
 def questions(rows: Sequence[Row]) -> list[Row]:

@@ -15,7 +15,7 @@ from redraft.model.training.places.judged import (
     judge,
     rank_moment,
 )
-from redraft.model.training.places.moments import PlaceMoment
+from redraft.model.training.places.place_moments import PlaceMoment
 
 from ..figures import Figure, ratio
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from redraft.lsp.editor_settings import LspSettings
 
 from ..predictors import ReadyPredictor
-from ..replay.answers import ReplayPredictor
+from ..replay.simulated_predictor import ReplayPredictor
 from ..run import OnDone, Run, quiet
 from ..spec import RunSpec
-from .player import play
-from .scores import example_of
+from .walk_player import play
+from .walk_scores import example_of
 from .walks import AskedWalk
 
 
@@ -38,7 +38,7 @@ def play_all(
     total, done = sum(len(one.after) for one in walks), 0
     for one in walks:
         names = [f"{one.walk.id}:{made}" for made in one.after]
-        if run.missing(names):
+        if run.find_missing(names):
             predictor = ReplayPredictor(ready.ask, ready.status, spec.latency_ms)
             for moment in play(one, predictor, settings, asks_all=asks_all):
                 if moment.id not in run.examples:
