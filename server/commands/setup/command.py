@@ -1,0 +1,176 @@
+"""``redraft setup``: shows what it will do, asks, does it, and checks it."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+from redraft.model.errors import EditorSetupError
+
+from ..console import harmless, out
+from ..doctor import Finding, language_server_finding
+from . import neovim, zed
+from .changes import Plan, Record, carry_out, is_done, read, refuse_foreign, undo
+from .clients import server_program
+from .editors import EDITORS, Editor
+
+
+def run_setup(editor: str | None, remove: bool, yes: bool) -> None:
+    """Set an editor up, undo that, or list the editors.
+
+    Raises:
+        EditorSetupError: it cannot be done; says what to do instead.
+    """
+    try:
+        if editor is None and not remove:
+            _list_editors()
+        elif editor not in EDITORS:
+            raise typer.BadParameter(f"name one of {', '.join(EDITORS)}", param_hint="EDITOR")
+        elif remove:
+            _remove(editor, EDITORS[editor], yes)
+        else:
+            _install(editor, EDITORS[editor], yes)
+    except OSError as error:
+        raise EditorSetupError(f"{error.filename}: {error.strerror}") from error
+    except RuntimeError as error:  # of Path.home()
+        raise EditorSetupError(f"your home folder is unknown; set HOME ({error})") from error
+
+
+def _list_editors() -> None:
+    program = server_program()
+    for name, editor in EDITORS.items():
+        record, where = Record.load(name), editor.find()
+        if record is None and not where:
+            continue
+        _say(f"{name:<12} {_state(name, editor, record, program)}  {where}")
+    missing = [name for name, each in EDITORS.items() if not (Record.load(name) or each.find())]
+    if missing:
+        _say(f"not found    {', '.join(missing)}")
+    _say("'redraft setup EDITOR' installs or updates, 'redraft setup EDITOR --remove' undoes it.")
+
+
+def _state(name: str, editor: Editor, record: Record | None, program: str) -> str:
+    if record is None:
+        return "without Redraft"
+    if not editor.find():
+        return "set up, but the editor is gone"
+    try:
+        plan = editor.plan(record, program)
+    except EditorSetupError as error:
+        return f"set up, not checked: {error}"
+    return (
+        "set up, current"
+        if is_done(plan, record)
+        else f"set up, not current: 'redraft setup {name}' updates it"
+    )
+
+
+def _install(name: str, editor: Editor, yes: bool) -> None:
+    where = editor.find()
+    # Without its command line, VS Code can still be given the file by hand.
+    if not where and name in ("neovim", "helix", "emacs", "zed"):
+        raise EditorSetupError(
+            f"{editor.title} is not on this machine, or its command is not on the PATH"
+        )
+    program = server_program()
+    known = Record.load(name)
+    record = known or Record(name)
+    plan = editor.plan(record, program)
+    if known and is_done(plan, record):
+        _say(f"{editor.title} is set up already, and current.")
+    else:
+        refuse_foreign(plan, record)
+        _say(f"To set up Redraft in {editor.title}{f' ({where})' if where else ''}:")
+        _show(plan)
+        _ask(yes)
+        carry_out(plan, record, editor.take_out)
+        _say(f"Done. To undo it: redraft setup {name} --remove")
+    if plan.by_hand:
+        _say(plan.by_hand)
+    finding = asyncio.run(_check(name, program))
+    _say(f"{finding.verdict}: {finding.what}{f' → {finding.advice}' if finding.advice else ''}")
+    if finding.verdict == "problem":
+        raise typer.Exit(1)
+
+
+def _remove(name: str, editor: Editor, yes: bool) -> None:
+    record = Record.load(name)
+    if record is None:
+        _say(f"'redraft setup' has installed nothing in {editor.title}; nothing to remove.")
+        return
+    _say(f"To remove Redraft from {editor.title}:")
+    if record.run_to_undo:
+        _say(f"  run     {shlex.join(record.run_to_undo)}")
+    for path in record.edits:
+        before = record.before(Path(path), editor.take_out)
+        _show_edit(Path(path), before)
+    for path in (*record.files, *record.links):
+        _say(f"  delete  {_short(path)}")
+    _ask(yes)
+    undo(record, editor.take_out)
+    _say("Done.")
+
+
+def _show(plan: Plan) -> None:
+    for path, content in plan.edits.items():
+        _show_edit(path, content)
+    for path, content in plan.files.items():
+        if read(path) != content:
+            _say(f"  write   {_short(path)}")
+    for path, to in plan.links.items():
+        _say(f"  link    {_short(path)} → {_short(to)}")
+    if plan.run:
+        _say(f"  run     {shlex.join(plan.run)}")
+
+
+def _show_edit(path: Path, content: bytes | None) -> None:
+    """Show a change of a file of the user as a diff."""
+    now = read(path)
+    if content is None:
+        return _say(f"  delete  {_short(path)}") if now is not None else None
+    if content == now:
+        return None
+    _say(f"  {'create' if now is None else 'edit'}    {_short(path)}")
+    old, new = ((each or b"").decode("utf-8", "replace").splitlines() for each in (now, content))
+    for line in list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]:
+        _say(f"    {line}")
+    return None
+
+
+def _ask(yes: bool) -> None:
+    """Ask whether to go on.
+
+    Raises:
+        EditorSetupError: there is no terminal to ask in.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise EditorSetupError("nothing was changed: without a terminal, give --yes to do this")
+    typer.confirm("Go on?", default=True, abort=True)
+
+
+async def _check(name: str, program: str) -> Finding:
+    """Start the server as the editor does."""
+    if name == "zed":
+        return zed.server_finding()
+    command, problem = [program, "lsp"], ""
+    if name == "neovim":
+        command, problem = neovim.command_of(program)
+    finding = await language_server_finding(command)
+    if problem and finding.verdict == "ok":
+        return Finding("note", finding.subject, problem)
+    return finding
+
+
+def _short(path: Path | str) -> str:
+    return re.sub(rf"^{re.escape(str(Path.home()))}(?=[/\\\\])", "~", str(path))
+
+
+def _say(text: str) -> None:
+    out.print("\n".join(map(harmless, text.split("\n"))), markup=False)

@@ -1,0 +1,90 @@
+"""Neovim: the plugin as a package in Neovim's data folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from redraft.model.errors import EditorSetupError
+
+from .changes import Plan, Record, run
+from .clients import client_file
+
+#: What lazy.nvim needs, which looks for no packages itself.
+LAZY = '{ dir = vim.fn.stdpath("data") .. "/site/pack/redraft/start/redraft", lazy = false }'
+
+
+def find() -> str:
+    """Return where Neovim is, "" if it is not on the PATH."""
+    return shutil.which("nvim") or ""
+
+
+def plan(_record: Record, program: str) -> Plan:
+    asked = _ask("{ data = vim.fn.stdpath('data'), new = vim.fn.has('nvim-0.11') }", "--clean")
+    if not asked["new"]:
+        raise EditorSetupError(f"{find()} is too old: the plugin needs Neovim 0.11 or later")
+    folder = Path(asked["data"]) / "site" / "pack" / "redraft" / "start" / "redraft"
+    client = client_file("neovim")
+    page = (client / "doc" / "redraft.txt").read_bytes()
+    # JSON's strings are strings of Lua, too.
+    command = json.dumps([program, "lsp"], ensure_ascii=False).strip("[]")
+    files = {
+        folder
+        / "after"
+        / "lsp"
+        / "redraft.lua": f"{_WRITTEN}return {{ cmd = {{ {command} }} }}\n".encode(),
+        folder / "doc" / "redraft.txt": page,
+        folder / "doc" / "tags": _tags(page.decode()).encode(),
+    }
+    links = {folder / name: client / name for name in ("lsp", "lua", "plugin")}
+    if sys.platform == "win32":  # links need a right that users do not have there
+        for link, to in links.items():
+            found = [path for path in to.rglob("*") if path.is_file()]
+            files |= {link / path.relative_to(to): path.read_bytes() for path in found}
+        links = {}
+    return Plan(files=files, links=links)
+
+
+_WRITTEN = "-- Written by 'redraft setup neovim'; 'redraft setup neovim --remove' deletes it.\n"
+
+
+def command_of(program: str) -> tuple[list[str], str]:
+    """Return the server's command with the user's configuration, and what is wrong, or ""."""
+    asked = _ask("{ loaded = vim.g.loaded_redraft, cmd = (vim.lsp.config.redraft or {}).cmd }")
+    if not asked.get("loaded"):
+        return [program, "lsp"], (
+            f"Neovim does not load it. With lazy.nvim, add this line to your plugins: {LAZY}"
+        )
+    command = asked.get("cmd")
+    return (command, "") if isinstance(command, list) else ([program, "lsp"], "")
+
+
+def _ask(table: str, *options: str) -> dict[str, Any]:
+    """Return a table of Lua as Neovim computes it, without traces in its folders.
+
+    Raises:
+        EditorSetupError: Neovim fails.
+    """
+    mark = "redraft setup: "
+    lua = f"lua io.stdout:write('\\n{mark}' .. vim.json.encode({table}) .. '\\n')"
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        aside = dict.fromkeys(("XDG_STATE_HOME", "XDG_CACHE_HOME"), folder)
+        out = run(
+            find(), "--headless", "-i", "NONE", *options, "-c", lua, "-c", "qa!", environment=aside
+        )
+    found = re.search(f"^{mark}(.*)$", out, re.MULTILINE)
+    if found is None:
+        raise EditorSetupError(f"{find()} does not answer: {out[-400:]}")
+    answer: dict[str, Any] = json.loads(found[1])
+    return answer
+
+
+def _tags(page: str) -> str:
+    """Return the tags of a help page, as ``:helptags`` writes them."""
+    tags = sorted(re.findall(r"(?:^|(?<=\s))\*([^*\s|]+)\*(?=\s|$)", page, re.MULTILINE))
+    return "".join(f"{tag}\tredraft.txt\t/*{tag}*\n" for tag in tags)

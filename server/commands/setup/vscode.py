@@ -1,0 +1,121 @@
+"""VS Code and its relatives: our extension, packed from the installed files."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import zipfile
+from functools import cache
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from redraft.model.errors import EditorSetupError
+from redraft.model.release import distribution
+
+from .changes import Plan, Record, record_folder, run
+from .clients import client_file
+
+EXTENSION = "redraft.redraft"
+
+
+def plan(command: str, title: str, _record: Record, program: str) -> Plan:
+    """Return the plan for the editor whose command line is ``command``."""
+    manifest = _manifest()
+    file = record_folder() / f"redraft-for-{command}-{manifest['version']}.vsix"
+    files = {file: pack(program)}
+    code = shutil.which(command)
+    if code is None:
+        by_hand = (
+            f"There is no command '{command}' on the PATH: in {title}, open the Extensions view, "
+            f"choose 'Install from VSIX…' in its menu '…', and open {file}"
+        )
+        return Plan(files=files, by_hand=by_hand)
+    listed = run(code, "--list-extensions", "--show-versions").split()
+    return Plan(
+        files=files,
+        run=(code, "--install-extension", str(file), "--force"),
+        run_to_undo=(code, "--uninstall-extension", EXTENSION),
+        has_run=f"{EXTENSION}@{manifest['version']}" in listed,
+        by_hand=f"In windows of {title} that are open, run 'Developer: Reload Window'.",
+    )
+
+
+def pack(program: str) -> bytes:
+    """Return our extension as a .vsix whose server is the command ``program``.
+
+    The same content gives the same bytes.
+    """
+    client, manifest = client_file("vscode"), _manifest()
+    if distribution is None:
+        raise EditorSetupError("Redraft is not installed; install it with pip")
+    parts = {
+        "[Content_Types].xml": _CONTENT_TYPES.encode(),
+        "extension.vsixmanifest": _vsix_manifest(manifest).encode(),
+        "extension/package.json": (client / "package.json").read_bytes(),
+        "extension/dist/server-command": program.encode(),
+        "extension/dist/extension.js": (client / "bundle" / "extension.js").read_bytes(),
+        "extension/LICENSE.txt": (distribution.read_text("licenses/LICENSE") or "").encode(),
+    }
+    for name in ("README.md", "media/icon.png", "media/next-edit.png"):
+        parts[f"extension/{name}"] = (client / name).read_bytes()
+    notices = client / "bundle" / "THIRD_PARTY_NOTICES.md"
+    parts["extension/THIRD_PARTY_NOTICES.md"] = notices.read_bytes()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+@cache
+def _manifest() -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads(client_file("vscode/package.json").read_text("utf-8"))
+    return manifest
+
+
+_CONTENT_TYPES = """<?xml version="1.0" encoding="utf-8"?>
+<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">
+<Default Extension=".json" ContentType="application/json"/>
+<Default Extension=".vsixmanifest" ContentType="text/xml"/>
+</Types>
+"""
+
+
+def _vsix_manifest(manifest: dict[str, Any]) -> str:
+    """Return the XML that describes the extension to its installer (PackageManifest 2.0.0)."""
+    identity = " ".join(
+        f"{name}={quoteattr(manifest[key])}"
+        for name, key in (("Id", "name"), ("Version", "version"), ("Publisher", "publisher"))
+    )
+    properties = {
+        "Engine": manifest["engines"]["vscode"],
+        "ExtensionKind": ",".join(manifest["extensionKind"]),
+    }
+    shown = "".join(
+        f'<Property Id="Microsoft.VisualStudio.Code.{name}" Value={quoteattr(value)}/>'
+        for name, value in properties.items()
+    )
+    kinds = {
+        "Microsoft.VisualStudio.Code.Manifest": "package.json",
+        "Microsoft.VisualStudio.Services.Content.Details": "README.md",
+        "Microsoft.VisualStudio.Services.Icons.Default": "media/icon.png",
+    }
+    assets = "".join(
+        f'<Asset Type="{kind}" Path="extension/{name}" Addressable="true"/>'
+        for kind, name in kinds.items()
+    )
+    return f"""<?xml version="1.0" encoding="utf-8"?>
+<PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
+<Metadata>
+<Identity Language="en-US" {identity}/>
+<DisplayName>{escape(manifest["displayName"])}</DisplayName>
+<Description xml:space="preserve">{escape(manifest["description"])}</Description>
+<Properties>{shown}</Properties>
+<Icon>extension/media/icon.png</Icon>
+</Metadata>
+<Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation>
+<Dependencies/>
+<Assets>{assets}</Assets>
+</PackageManifest>
+"""

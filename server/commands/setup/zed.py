@@ -1,0 +1,87 @@
+"""Zed: entries of its settings, which make it ask ``redraft serve`` for edits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from redraft.model.errors import EditorSetupError
+
+from ...settings import load_settings
+from ..doctor import Finding
+from . import jsonc
+from .changes import Plan, Record, text_of
+from .clients import client_file
+
+SECTION = "edit_predictions"
+
+
+def find() -> str:
+    """Return where Zed is, "" if it is not on this machine."""
+    on_path = filter(None, map(shutil.which, ("zed", "zeditor", "zedit")))
+    folder = settings_file().parent
+    return next(on_path, str(folder) if folder.is_dir() else "")
+
+
+def settings_file() -> Path:
+    if os.name == "nt":
+        return (
+            Path(os.environ.get("APPDATA") or Path.home() / "AppData/Roaming") / "Zed/settings.json"
+        )
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return config / "zed" / "settings.json"
+
+
+def plan(record: Record, _program: str) -> Plan:
+    file = settings_file()
+    text = text_of(record.before(file, take_out) or b"", file)
+    try:
+        for name, value in reversed(_entries().items()):
+            text = jsonc.with_value(text, (SECTION, name), value)
+    except EditorSetupError as error:
+        raise EditorSetupError(f"{file}: {error}") from error
+    return Plan(edits={file: text.encode()})
+
+
+def take_out(now: str, before: str) -> str:
+    """Return settings without our entries, with the values that these replaced."""
+    old = jsonc.parse(before).get(SECTION)
+    for name, ours in _entries().items():
+        section = jsonc.parse(now).get(SECTION)
+        if not isinstance(section, dict) or name not in section:
+            continue
+        if name == "provider" and section[name] != ours:
+            continue  # the user chose another one
+        if isinstance(old, dict) and name in old:
+            now = jsonc.with_value(now, (SECTION, name), old[name])
+        else:
+            now = jsonc.without(now, (SECTION, name))
+    if jsonc.parse(now).get(SECTION) == {} and old is None:
+        now = jsonc.without(now, (SECTION,))
+    return now if before or jsonc.parse(now) else ""
+
+
+def server_finding() -> Finding:
+    """Ask ``redraft serve`` where Zed will ask it."""
+    try:
+        with urllib.request.urlopen(f"{_url()}/health", timeout=5):
+            return Finding("ok", "server", f"'redraft serve' answers on {_url()}")
+    except OSError as error:
+        advice = "Run 'redraft serve', and keep it running while you use Zed."
+        return Finding("note", "server", f"nothing answers on {_url()} yet ({error})", advice)
+
+
+def _entries() -> dict[str, Any]:
+    entries: dict[str, Any] = json.loads(client_file("zed/settings.json").read_text("utf-8"))[
+        SECTION
+    ]
+    entries["open_ai_compatible_api"]["api_url"] = f"{_url()}/v1/completions"
+    return entries
+
+
+def _url() -> str:
+    return f"http://127.0.0.1:{load_settings().port}"
