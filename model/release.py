@@ -20,9 +20,9 @@ def read_release(folder: Path) -> metadata.Distribution | None:
     return next(iter(metadata.distributions(name="redraft")), None)
 
 
-distribution = read_release(Path(__file__).resolve().parents[2])
-RELEASE = distribution.version if distribution else "0"  # "0": a checkout, not installed
-_record = (distribution.read_text("RECORD") if distribution else None) or ""
+_distribution = read_release(Path(__file__).resolve().parents[2])
+RELEASE = _distribution.version if _distribution else "0"  # "0": a checkout, not installed
+_record = (_distribution.read_text("RECORD") if _distribution else None) or ""
 
 #: Changes with every installed file. An editable install lists none of them: there it changes only
 #: with the release.

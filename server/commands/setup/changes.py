@@ -167,7 +167,8 @@ def carry_out(plan: Plan, record: Record, take_out: TakeOut) -> None:
     done.files = {str(path): _sha(content) for path, content in plan.files.items()}
     done.edits = {str(path): _sha(content) for path, content in plan.edits.items()}
     done.links = {str(path): str(to) for path, to in plan.links.items()}
-    missing = _missing_folders((*plan.edits, *plan.files, *plan.links))
+    own = record_folder() / f"{record.editor}.json"
+    missing = _missing_folders((own, *plan.edits, *plan.files, *plan.links))
     done.folders = [*dict.fromkeys((*record.folders, *missing))]
     try:
         record.revert(take_out)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from importlib import resources
+import sysconfig
+from importlib import metadata, resources
 from pathlib import Path
 
 from redraft.model.errors import EditorSetupError
-from redraft.model.release import distribution
 
 
 def client_file(name: str) -> Path:
@@ -22,17 +22,24 @@ def client_file(name: str) -> Path:
     return path
 
 
+def licence() -> str:
+    """Return the text of Redraft's licence, from the installed package."""
+    texts = (each.read_text("licenses/LICENSE") for each in metadata.distributions(name="redraft"))
+    return next(filter(None, texts), "")
+
+
 def server_program() -> str:
-    """Return the path of the installed command ``redraft``.
+    """Return the path of the command ``redraft`` of this installation.
 
     An editor may be started without the environment's ``PATH``.
 
     Raises:
         EditorSetupError: there is none.
     """
-    for file in (distribution and distribution.files) or ():
-        if file.stem == "redraft" and file.parent.name in ("bin", "Scripts"):
-            return str(Path(str(file.locate())).resolve())
-    if found := shutil.which("redraft"):
-        return found
-    raise EditorSetupError("the command 'redraft' is not installed; install Redraft with pip")
+    schemes = sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")
+    folders = (sysconfig.get_path("scripts", scheme) for scheme in schemes)
+    found = (shutil.which("redraft", path=folder) for folder in (*folders, None))
+    program = next(filter(None, found), None)
+    if program is None:
+        raise EditorSetupError("the command 'redraft' is not found; install Redraft with pip again")
+    return str(Path(program).absolute())

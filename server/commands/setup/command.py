@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
-import re
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -13,8 +12,6 @@ import typer
 from redraft.model.errors import EditorSetupError
 
 from ..console import harmless, out
-from ..doctor import Finding, language_server_finding
-from . import neovim, zed
 from .changes import Plan, Record, carry_out, is_done, read, refuse_foreign, undo
 from .clients import server_program
 from .editors import EDITORS, Editor
@@ -72,8 +69,7 @@ def _state(name: str, editor: Editor, record: Record | None, program: str) -> st
 
 def _install(name: str, editor: Editor, yes: bool) -> None:
     where = editor.find()
-    # Without its command line, VS Code can still be given the file by hand.
-    if not where and name in ("neovim", "helix", "emacs", "zed"):
+    if not where and not editor.can_be_absent:
         raise EditorSetupError(
             f"{editor.title} is not on this machine, or its command is not on the PATH"
         )
@@ -92,7 +88,7 @@ def _install(name: str, editor: Editor, yes: bool) -> None:
         _say(f"Done. To undo it: redraft setup {name} --remove")
     if plan.by_hand:
         _say(plan.by_hand)
-    finding = asyncio.run(_check(name, program))
+    finding = editor.check(program)
     _say(f"{finding.verdict}: {finding.what}{f' → {finding.advice}' if finding.advice else ''}")
     if finding.verdict == "problem":
         raise typer.Exit(1)
@@ -155,21 +151,9 @@ def _ask(yes: bool) -> None:
     typer.confirm("Go on?", default=True, abort=True)
 
 
-async def _check(name: str, program: str) -> Finding:
-    """Start the server as the editor does."""
-    if name == "zed":
-        return zed.server_finding()
-    command, problem = [program, "lsp"], ""
-    if name == "neovim":
-        command, problem = neovim.command_of(program)
-    finding = await language_server_finding(command)
-    if problem and finding.verdict == "ok":
-        return Finding("note", finding.subject, problem)
-    return finding
-
-
 def _short(path: Path | str) -> str:
-    return re.sub(rf"^{re.escape(str(Path.home()))}(?=[/\\\\])", "~", str(path))
+    home, text = f"{Path.home()}{os.sep}", str(path)
+    return f"~{os.sep}{text.removeprefix(home)}" if text.startswith(home) else text
 
 
 def _say(text: str) -> None:

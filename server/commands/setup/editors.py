@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from ..doctor import Finding, language_server_finding
 from . import emacs, helix, neovim, vscode, zed
 from .changes import Plan, Record, TakeOut
 from .marked_block import without_block
+
+
+def _start_server(program: str) -> Finding:
+    return asyncio.run(language_server_finding([program, "lsp"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +26,13 @@ class Editor:
     find: Callable[[], str]  # where it is on this machine, or ""
     plan: Callable[[Record, str], Plan]  # from what was done before and the path of 'redraft'
     take_out: TakeOut = without_block
+    check: Callable[[str], Finding] = _start_server
+    can_be_absent: bool = False  # its client can be installed by hand
 
 
 def _like_vscode(title: str, command: str) -> Editor:
-    return Editor(title, lambda: shutil.which(command) or "", partial(vscode.plan, command, title))
+    plan = partial(vscode.plan, command, title)
+    return Editor(title, lambda: shutil.which(command) or "", plan, can_be_absent=True)
 
 
 #: By their names on the command line.
@@ -33,8 +42,8 @@ EDITORS = {
     "cursor": _like_vscode("Cursor", "cursor"),
     "windsurf": _like_vscode("Windsurf", "windsurf"),
     "code-server": _like_vscode("code-server", "code-server"),
-    "neovim": Editor("Neovim", neovim.find, neovim.plan),
-    "zed": Editor("Zed", zed.find, zed.plan, zed.take_out),
+    "neovim": Editor("Neovim", neovim.find, neovim.plan, check=neovim.check),
+    "zed": Editor("Zed", zed.find, zed.plan, zed.take_out, zed.check),
     "helix": Editor("Helix", helix.find, helix.plan),
     "emacs": Editor("Emacs", emacs.find, emacs.plan),
 }

@@ -29,7 +29,8 @@ def plan(record: Record, program: str) -> Plan:
 
 def _init_file() -> Path:
     """Return the file that Emacs reads at its start, by Emacs's order."""
-    folder = Path(run(find(), "--batch", "--eval", "(princ user-emacs-directory)")).expanduser()
+    said = run(find(), "--batch", "-Q", "--eval", "(princ user-emacs-directory)")
+    folder = Path(said.strip()).expanduser()
     home = Path.home()
     doom = home / ".config" / "doom" / "config.el"  # there, init.el is Doom's
     candidates = (doom, home / ".emacs.el", home / ".emacs")

@@ -11,12 +11,13 @@ _BLOCK = re.compile(rf"(?:(?<=\n)\r?\n)?[^\n]*{_BEGIN}.*?{_END}[^\n]*(?:\n|\Z)",
 
 
 def with_block(text: str, editor: str, lines: str, comment: str) -> str:
-    """Return a text with a block at its end.
+    """Return a text with a block at its end, in place of an older one.
 
     Args:
         lines: of the block, each with "\\n".
         comment: the characters that begin a comment.
     """
+    text = without_block(text)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
     begin = f"{_BEGIN} {editor} (--remove takes this out; changes here are lost)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 
 from redraft.model.errors import EditorSetupError
 
+from ..doctor import Finding, language_server_finding
 from .changes import Plan, Record, run
 from .clients import client_file
 
@@ -53,15 +55,17 @@ def plan(_record: Record, program: str) -> Plan:
 _WRITTEN = "-- Written by 'redraft setup neovim'; 'redraft setup neovim --remove' deletes it.\n"
 
 
-def command_of(program: str) -> tuple[list[str], str]:
-    """Return the server's command with the user's configuration, and what is wrong, or ""."""
+def check(program: str) -> Finding:
+    """Start the server by the command that Neovim uses with the configuration of the user."""
     asked = _ask("{ loaded = vim.g.loaded_redraft, cmd = (vim.lsp.config.redraft or {}).cmd }")
-    if not asked.get("loaded"):
-        return [program, "lsp"], (
-            f"Neovim does not load it. With lazy.nvim, add this line to your plugins: {LAZY}"
-        )
     command = asked.get("cmd")
-    return (command, "") if isinstance(command, list) else ([program, "lsp"], "")
+    finding = asyncio.run(
+        language_server_finding(command if isinstance(command, list) else [program, "lsp"])
+    )
+    if finding.verdict == "ok" and not asked.get("loaded"):
+        advice = f"With lazy.nvim, add to your plugins: {LAZY}"
+        return Finding("note", "server", "your configuration does not load the plugin", advice)
+    return finding
 
 
 def _ask(table: str, *options: str) -> dict[str, Any]:

@@ -10,11 +10,8 @@ from functools import cache
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from redraft.model.errors import EditorSetupError
-from redraft.model.release import distribution
-
 from .changes import Plan, Record, record_folder, run
-from .clients import client_file
+from .clients import client_file, licence
 
 EXTENSION = "redraft.redraft"
 
@@ -47,15 +44,13 @@ def pack(program: str) -> bytes:
     The same content gives the same bytes.
     """
     client, manifest = client_file("vscode"), _manifest()
-    if distribution is None:
-        raise EditorSetupError("Redraft is not installed; install it with pip")
     parts = {
         "[Content_Types].xml": _CONTENT_TYPES.encode(),
         "extension.vsixmanifest": _vsix_manifest(manifest).encode(),
         "extension/package.json": (client / "package.json").read_bytes(),
         "extension/dist/server-command": program.encode(),
         "extension/dist/extension.js": (client / "bundle" / "extension.js").read_bytes(),
-        "extension/LICENSE.txt": (distribution.read_text("licenses/LICENSE") or "").encode(),
+        "extension/LICENSE.txt": licence().encode(),
     }
     for name in ("README.md", "media/icon.png", "media/next-edit.png"):
         parts[f"extension/{name}"] = (client / name).read_bytes()

@@ -65,7 +65,7 @@ def take_out(now: str, before: str) -> str:
     return now if before or jsonc.parse(now) else ""
 
 
-def server_finding() -> Finding:
+def check(_program: str) -> Finding:
     """Ask ``redraft serve`` where Zed will ask it."""
     try:
         with urllib.request.urlopen(f"{_url()}/health", timeout=5):
