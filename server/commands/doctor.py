@@ -33,6 +33,7 @@ from ..engine_process.open import open_engine
 from ..engine_process.rendezvous import Rendezvous
 from ..settings import Settings, config_file, load_settings
 from .options import model_for
+from .setup.clients import server_program
 
 if TYPE_CHECKING:
     from redraft.model.runtime.device import Device
@@ -78,6 +79,10 @@ async def examine(warm_up: bool) -> list[Finding]:
     model_findings, ready = _model(settings)
     findings += model_findings
     findings += await _engine_process(settings)
+    try:
+        findings.append(await language_server_finding([server_program(), "lsp"]))
+    except RedraftError as error:
+        findings.append(Finding("problem", "server", str(error)))
     if warm_up and ready and not any(f.verdict == "problem" for f in findings):
         findings += await _warm_up(settings)
     return [*findings, *choice_findings(settings)]  # by what the warm-up measured

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from ..doctor import Finding, language_server_finding
 from .changes import Plan, Record, run
 from .clients import client_file
 
+HAS_LINKS = os.name != "nt"  # there, links need a right that users do not have
 #: What lazy.nvim needs, which looks for no packages itself.
 LAZY = '{ dir = vim.fn.stdpath("data") .. "/site/pack/redraft/start/redraft", lazy = false }'
 
@@ -44,7 +45,7 @@ def plan(_record: Record, program: str) -> Plan:
         folder / "doc" / "tags": _tags(page.decode()).encode(),
     }
     links = {folder / name: client / name for name in ("lsp", "lua", "plugin")}
-    if sys.platform == "win32":  # links need a right that users do not have there
+    if not HAS_LINKS:
         for link, to in links.items():
             found = [path for path in to.rglob("*") if path.is_file()]
             files |= {link / path.relative_to(to): path.read_bytes() for path in found}
@@ -57,7 +58,9 @@ _WRITTEN = "-- Written by 'redraft setup neovim'; 'redraft setup neovim --remove
 
 def check(program: str) -> Finding:
     """Start the server by the command that Neovim uses with the configuration of the user."""
-    asked = _ask("{ loaded = vim.g.loaded_redraft, cmd = (vim.lsp.config.redraft or {}).cmd }")
+    asked = _ask(
+        "{ loaded = vim.g.loaded_redraft == true, cmd = (vim.lsp.config.redraft or {}).cmd }"
+    )
     command = asked.get("cmd")
     finding = asyncio.run(
         language_server_finding(command if isinstance(command, list) else [program, "lsp"])
