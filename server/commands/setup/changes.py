@@ -24,7 +24,7 @@ COMMAND_S = 120  # for a command of an editor to end, seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SetupPlan:
     """The state of one editor after its set-up."""
 
     files: dict[Path, bytes] = field(default_factory=dict)  # ours alone
@@ -38,7 +38,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Record:
-    """What was done to one editor; stored as JSON in ``record_folder``."""
+    """Changes made to one editor; stored as JSON in ``record_folder``."""
 
     editor: str
     files: dict[str, str] = field(default_factory=dict)  # SHA-256 of what was written, by path
@@ -135,7 +135,7 @@ def text_of(content: bytes, path: Path) -> str:
         raise EditorSetupError(f"{path} is not UTF-8; it was left as it is") from error
 
 
-def is_done(plan: Plan, record: Record) -> bool:
+def is_done(plan: SetupPlan, record: Record) -> bool:
     """Return whether the editor is in the planned state."""
     wanted = {**plan.files, **plan.edits}
     return (
@@ -147,7 +147,7 @@ def is_done(plan: Plan, record: Record) -> bool:
     )
 
 
-def refuse_foreign(plan: Plan, record: Record) -> None:
+def refuse_foreign(plan: SetupPlan, record: Record) -> None:
     """Raise an EditorSetupError if the plan would replace something that others made."""
     for path in (*plan.files, *plan.links):
         if os.path.lexists(path) and str(path) not in {*record.files, *record.links}:
@@ -156,7 +156,7 @@ def refuse_foreign(plan: Plan, record: Record) -> None:
             )
 
 
-def carry_out(plan: Plan, record: Record, take_out: TakeOut) -> None:
+def carry_out(plan: SetupPlan, record: Record, take_out: TakeOut) -> None:
     """Bring the editor into the planned state, from that of the record or of none.
 
     Raises:

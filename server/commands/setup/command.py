@@ -12,7 +12,7 @@ import typer
 from redraft.model.errors import EditorSetupError
 
 from ..console import harmless, out
-from .changes import Plan, Record, carry_out, is_done, read, refuse_foreign, undo
+from .changes import Record, SetupPlan, carry_out, is_done, read, refuse_foreign, undo
 from .clients import server_program
 from .editors import EDITORS, Editor
 
@@ -112,7 +112,7 @@ def _remove(name: str, editor: Editor, yes: bool) -> None:
     _say("Done.")
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: SetupPlan) -> None:
     for path, content in plan.edits.items():
         _show_edit(path, content)
     for path, content in plan.files.items():

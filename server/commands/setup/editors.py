@@ -10,7 +10,7 @@ from functools import partial
 
 from ..doctor import Finding, language_server_finding
 from . import emacs, helix, neovim, vscode, zed
-from .changes import Plan, Record, TakeOut
+from .changes import Record, SetupPlan, TakeOut
 from .marked_block import without_block
 
 
@@ -24,7 +24,7 @@ class Editor:
 
     title: str
     find: Callable[[], str]  # where it is on this machine, or ""
-    plan: Callable[[Record, str], Plan]  # from what was done before and the path of 'redraft'
+    plan: Callable[[Record, str], SetupPlan]  # from what was done before and the path of 'redraft'
     take_out: TakeOut = without_block
     check: Callable[[str], Finding] = _start_server
     can_be_absent: bool = False  # its client can be installed by hand

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from .changes import Plan, Record, run, text_of
+from .changes import Record, SetupPlan, run, text_of
 from .marked_block import with_block, without_block
 
 
@@ -15,7 +15,7 @@ def find() -> str:
     return shutil.which("emacs") or ""
 
 
-def plan(record: Record, program: str) -> Plan:
+def plan(record: Record, program: str) -> SetupPlan:
     file = _init_file()
     text = text_of(record.before(file, without_block) or b"", file)
     path = json.dumps(program, ensure_ascii=False)  # JSON's strings are strings of Lisp, too
@@ -24,7 +24,7 @@ def plan(record: Record, program: str) -> Plan:
         "Install the package copilot (M-x package-install RET copilot, from MELPA) or lsp-mode, "
         "if you have neither; you do not sign in."
     )
-    return Plan(edits={file: changed.encode()}, by_hand=by_hand)
+    return SetupPlan(edits={file: changed.encode()}, by_hand=by_hand)
 
 
 def _init_file() -> Path:

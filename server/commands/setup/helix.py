@@ -14,7 +14,7 @@ from typing import Any
 from redraft.model.errors import EditorSetupError
 from redraft.model.text.syntax import LANGUAGES
 
-from .changes import Plan, Record, run, text_of
+from .changes import Record, SetupPlan, run, text_of
 from .marked_block import with_block, without_block
 
 #: Helix's names of languages, where they differ from those of the protocol.
@@ -31,7 +31,7 @@ def find() -> str:
     return shutil.which("hx") or shutil.which("helix") or ""
 
 
-def plan(record: Record, program: str) -> Plan:
+def plan(record: Record, program: str) -> SetupPlan:
     file = _folder() / "helix" / "languages.toml"
     text = text_of(record.before(file, without_block) or b"", file)
     try:
@@ -43,7 +43,7 @@ def plan(record: Record, program: str) -> Plan:
             f"{file} cannot be added to ({error}); correct it, or add Redraft by hand as "
             "editor-clients/helix.md says"
         ) from error
-    return Plan(edits={file: changed.encode()})
+    return SetupPlan(edits={file: changed.encode()})
 
 
 def _folder() -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 from redraft.model.errors import EditorSetupError
 
 from ..doctor import Finding, language_server_finding
-from .changes import Plan, Record, run
+from .changes import Record, SetupPlan, run
 from .clients import client_file
 
 HAS_LINKS = os.name != "nt"  # there, links need a right that users do not have
@@ -27,7 +27,7 @@ def find() -> str:
     return shutil.which("nvim") or ""
 
 
-def plan(_record: Record, program: str) -> Plan:
+def plan(_record: Record, program: str) -> SetupPlan:
     asked = _ask("{ data = vim.fn.stdpath('data'), new = vim.fn.has('nvim-0.11') }", "--clean")
     if not asked["new"]:
         raise EditorSetupError(f"{find()} is too old: the plugin needs Neovim 0.11 or later")
@@ -50,7 +50,7 @@ def plan(_record: Record, program: str) -> Plan:
             found = [path for path in to.rglob("*") if path.is_file()]
             files |= {link / path.relative_to(to): path.read_bytes() for path in found}
         links = {}
-    return Plan(files=files, links=links)
+    return SetupPlan(files=files, links=links)
 
 
 _WRITTEN = "-- Written by 'redraft setup neovim'; 'redraft setup neovim --remove' deletes it.\n"

@@ -10,13 +10,13 @@ from functools import cache
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from .changes import Plan, Record, record_folder, run
+from .changes import Record, SetupPlan, record_folder, run
 from .clients import client_file, licence
 
 EXTENSION = "redraft.redraft"
 
 
-def plan(command: str, title: str, _record: Record, program: str) -> Plan:
+def plan(command: str, title: str, _record: Record, program: str) -> SetupPlan:
     """Return the plan for the editor whose command line is ``command``."""
     manifest = _manifest()
     file = record_folder() / f"redraft-for-{command}-{manifest['version']}.vsix"
@@ -27,9 +27,9 @@ def plan(command: str, title: str, _record: Record, program: str) -> Plan:
             f"There is no command '{command}' on the PATH: in {title}, open the Extensions view, "
             f"choose 'Install from VSIX…' in its menu '…', and open {file}"
         )
-        return Plan(files=files, by_hand=by_hand)
+        return SetupPlan(files=files, by_hand=by_hand)
     listed = run(code, "--list-extensions", "--show-versions").split()
-    return Plan(
+    return SetupPlan(
         files=files,
         run=(code, "--install-extension", str(file), "--force"),
         run_to_undo=(code, "--uninstall-extension", EXTENSION),

@@ -14,7 +14,7 @@ from redraft.model.errors import EditorSetupError
 from ...settings import load_settings
 from ..doctor import Finding
 from . import jsonc
-from .changes import Plan, Record, text_of
+from .changes import Record, SetupPlan, text_of
 from .clients import client_file
 
 SECTION = "edit_predictions"
@@ -36,7 +36,7 @@ def settings_file() -> Path:
     return config / "zed" / "settings.json"
 
 
-def plan(record: Record, _program: str) -> Plan:
+def plan(record: Record, _program: str) -> SetupPlan:
     file = settings_file()
     text = text_of(record.before(file, take_out) or b"", file)
     try:
@@ -44,7 +44,7 @@ def plan(record: Record, _program: str) -> Plan:
             text = jsonc.with_value(text, (SECTION, name), value)
     except EditorSetupError as error:
         raise EditorSetupError(f"{file}: {error}") from error
-    return Plan(edits={file: text.encode()})
+    return SetupPlan(edits={file: text.encode()})
 
 
 def take_out(now: str, before: str) -> str:

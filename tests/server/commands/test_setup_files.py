@@ -74,7 +74,7 @@ def test_a_block_without_its_end_is_refused() -> None:
         without_block(text)
 
 
-def test_values_with_other_letters_are_written_as_they_are() -> None:
+def test_other_letters_are_written_as_they_are() -> None:
     changed = jsonc.with_value("{}", ("pfad",), "C:\\Größe\\x")
     assert "Größe" in changed
     assert json.loads(changed) == {"pfad": "C:\\Größe\\x"}
