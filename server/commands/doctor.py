@@ -110,7 +110,7 @@ async def language_server_finding(command: Sequence[str]) -> Finding:
                 *command, stdin=PIPE, stdout=PIPE, stderr=errors
             )
         except OSError as error:
-            return Finding("problem", subject, f"'{shown}' cannot be run: {error}")
+            return Finding("problem", subject, f"{shown} cannot be run: {error}")
         try:
             async with asyncio.timeout(START_S):
                 answer = await _ask(server, "initialize", {"processId": None, "capabilities": {}})
@@ -121,16 +121,14 @@ async def language_server_finding(command: Sequence[str]) -> Finding:
         except (OSError, EOFError, TimeoutError, ValueError, KeyError, TypeError) as error:
             errors.seek(0)
             last = errors.read().decode(errors="replace").strip()[-400:]
-            what = f"'{shown}' does not answer: {last or error or type(error).__name__}"
+            what = f"{shown} does not answer: {last or error or type(error).__name__}"
             return Finding("problem", subject, what)
         finally:
             if server.returncode is None:
                 server.kill()
                 await server.wait()
     seconds = time.perf_counter() - begun
-    return Finding(
-        "ok", subject, f"'{shown}' starts, answers and ends ({version}, {seconds:.1f} s)"
-    )
+    return Finding("ok", subject, f"{shown} starts, answers and ends ({version}, {seconds:.1f} s)")
 
 
 async def _ask(server: Process, method: str, params: Any) -> Any:

@@ -82,7 +82,7 @@ def test_a_command_of_the_user_is_used_and_checked(home: Path) -> None:
     init.write_text('vim.lsp.config("redraft", { cmd = { "/nowhere/redraft", "lsp" } })\n')
     code, out, _ = call("setup", "neovim", "--yes")
     assert code == 1
-    assert "problem: '/nowhere/redraft lsp' cannot be run" in out
+    assert "problem: /nowhere/redraft lsp cannot be run" in out
 
 
 def test_a_configuration_that_loads_no_packages_is_named(home: Path) -> None:
