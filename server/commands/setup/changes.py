@@ -31,7 +31,6 @@ class SetupPlan:
     edits: dict[Path, bytes] = field(default_factory=dict)  # of the user, with our entries
     links: dict[Path, Path] = field(default_factory=dict)  # the link, its target
     run: tuple[str, ...] = ()  # a command that is run after the files are written
-    run_to_undo: tuple[str, ...] = ()
     has_run: bool = True  # the command's effect is there already
     by_hand: str = ""  # what the user has to do besides
 
@@ -46,7 +45,6 @@ class Record:
     copies: dict[str, str] = field(default_factory=dict)  # of their contents before, by path
     links: dict[str, str] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)  # that were made, outermost first
-    run_to_undo: list[str] = field(default_factory=list)
 
     @classmethod
     def load(cls, editor: str) -> Record | None:
@@ -163,7 +161,7 @@ def carry_out(plan: SetupPlan, record: Record, take_out: TakeOut) -> None:
         EditorSetupError: it cannot be done; files and links are as they were without Redraft.
     """
     before = {path: record.before(path, take_out) for path in plan.edits}
-    done = Record(record.editor, run_to_undo=[*plan.run_to_undo])
+    done = Record(record.editor)
     done.files = {str(path): _sha(content) for path, content in plan.files.items()}
     done.edits = {str(path): _sha(content) for path, content in plan.edits.items()}
     done.links = {str(path): str(to) for path, to in plan.links.items()}
@@ -189,7 +187,7 @@ def carry_out(plan: SetupPlan, record: Record, take_out: TakeOut) -> None:
         with suppress(OSError):
             done.revert(take_out)
             done.forget()
-        raise EditorSetupError(f"{error}. Nothing was left changed.") from error
+        raise EditorSetupError(f"{error}. The editor is as it was without Redraft.") from error
 
 
 def undo(record: Record, take_out: TakeOut) -> None:
@@ -198,8 +196,6 @@ def undo(record: Record, take_out: TakeOut) -> None:
     Raises:
         EditorSetupError: a part of it cannot be undone; the record stays.
     """
-    if record.run_to_undo:
-        run(*record.run_to_undo)
     try:
         record.revert(take_out)
     except OSError as error:

@@ -22,6 +22,15 @@ def client_file(name: str) -> Path:
     return path
 
 
+def find_program(*names: str) -> str:
+    """Return the path of the first of some commands that is on the PATH, else "".
+
+    A command in the working folder is not taken: Windows looks there first.
+    """
+    found = filter(None, map(shutil.which, names))
+    return next((path for path in found if Path(path).is_absolute()), "")
+
+
 def licence() -> str:
     """Return the text of Redraft's licence, from the installed package."""
     texts = (each.read_text("licenses/LICENSE") for each in metadata.distributions(name="redraft"))

@@ -12,7 +12,7 @@ import typer
 from redraft.model.errors import EditorSetupError
 
 from ..console import harmless, out
-from .changes import Record, SetupPlan, carry_out, is_done, read, refuse_foreign, undo
+from .changes import Record, SetupPlan, carry_out, is_done, read, refuse_foreign, run, undo
 from .clients import server_program
 from .editors import EDITORS, Editor
 
@@ -84,6 +84,8 @@ def _install(name: str, editor: Editor, yes: bool) -> None:
         _say(f"To set up Redraft in {editor.title}{f' ({where})' if where else ''}:")
         _show(plan)
         _ask(yes)
+        if editor.plan(record, program) != plan:
+            raise EditorSetupError("files have changed meanwhile; run it again")
         carry_out(plan, record, editor.take_out)
         _say(f"Done. To undo it: redraft setup {name} --remove")
     if plan.by_hand:
@@ -100,14 +102,17 @@ def _remove(name: str, editor: Editor, yes: bool) -> None:
         _say(f"'redraft setup' has installed nothing in {editor.title}; nothing to remove.")
         return
     _say(f"To remove Redraft from {editor.title}:")
-    if record.run_to_undo:
-        _say(f"  run     {shlex.join(record.run_to_undo)}")
+    command = editor.command_to_undo()
+    if command:
+        _say(f"  run     {shlex.join(command)}")
     for path in record.edits:
         before = record.before(Path(path), editor.take_out)
         _show_edit(Path(path), before)
     for path in (*record.files, *record.links):
         _say(f"  delete  {_short(path)}")
     _ask(yes)
+    if command:
+        run(*command)
     undo(record, editor.take_out)
     _say("Done.")
 
@@ -134,7 +139,7 @@ def _show_edit(path: Path, content: bytes | None) -> None:
     _say(f"  {'create' if now is None else 'edit'}    {_short(path)}")
     old, new = ((each or b"").decode("utf-8", "replace").splitlines() for each in (now, content))
     for line in list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]:
-        _say(f"    {line}")
+        _say(f"    {line.expandtabs(4)}")
     return None
 
 

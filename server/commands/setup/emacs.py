@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 from .changes import Record, SetupPlan, run, text_of
+from .clients import find_program
 from .marked_block import with_block, without_block
 
 
 def find() -> str:
     """Return where Emacs is, "" if it is not on the PATH."""
-    return shutil.which("emacs") or ""
+    return find_program("emacs")
 
 
 def plan(record: Record, program: str) -> SetupPlan:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 import tomllib
 from pathlib import Path
@@ -15,6 +14,7 @@ from redraft.model.errors import EditorSetupError
 from redraft.model.text.syntax import LANGUAGES
 
 from .changes import Record, SetupPlan, run, text_of
+from .clients import find_program
 from .marked_block import with_block, without_block
 
 #: Helix's names of languages, where they differ from those of the protocol.
@@ -28,7 +28,7 @@ _NAMES = {
 
 def find() -> str:
     """Return where Helix is, "" if it is not on the PATH."""
-    return shutil.which("hx") or shutil.which("helix") or ""
+    return find_program("hx", "helix")
 
 
 def plan(record: Record, program: str) -> SetupPlan:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from redraft.model.errors import EditorSetupError
 
 from ..doctor import Finding, language_server_finding
 from .changes import Record, SetupPlan, run
-from .clients import client_file
+from .clients import client_file, find_program
 
 HAS_LINKS = os.name != "nt"  # there, links need a right that users do not have
 #: What lazy.nvim needs, which looks for no packages itself.
@@ -24,7 +23,7 @@ LAZY = '{ dir = vim.fn.stdpath("data") .. "/site/pack/redraft/start/redraft", la
 
 def find() -> str:
     """Return where Neovim is, "" if it is not on the PATH."""
-    return shutil.which("nvim") or ""
+    return find_program("nvim")
 
 
 def plan(_record: Record, program: str) -> SetupPlan:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import zipfile
 from functools import cache
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from .changes import Record, SetupPlan, record_folder, run
-from .clients import client_file, licence
+from .clients import client_file, find_program, licence
 
 EXTENSION = "redraft.redraft"
 
@@ -21,8 +20,8 @@ def plan(command: str, title: str, _record: Record, program: str) -> SetupPlan:
     manifest = _manifest()
     file = record_folder() / f"redraft-for-{command}-{manifest['version']}.vsix"
     files = {file: pack(program)}
-    code = shutil.which(command)
-    if code is None:
+    code = find_program(command)
+    if not code:
         by_hand = (
             f"There is no command '{command}' on the PATH: in {title}, open the Extensions view, "
             f"choose 'Install from VSIX…' in its menu '…', and open {file}"
@@ -32,10 +31,16 @@ def plan(command: str, title: str, _record: Record, program: str) -> SetupPlan:
     return SetupPlan(
         files=files,
         run=(code, "--install-extension", str(file), "--force"),
-        run_to_undo=(code, "--uninstall-extension", EXTENSION),
         has_run=f"{EXTENSION}@{manifest['version']}" in listed,
         by_hand=f"In windows of {title} that are open, run 'Developer: Reload Window'.",
     )
+
+
+def command_to_undo(command: str) -> tuple[str, ...]:
+    """Return what uninstalls the extension, () if it is not installed."""
+    code = find_program(command)
+    is_installed = code and EXTENSION in run(code, "--list-extensions").split()
+    return (code, "--uninstall-extension", EXTENSION) if is_installed else ()
 
 
 def pack(program: str) -> bytes:

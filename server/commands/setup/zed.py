@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,15 @@ from ...settings import load_settings
 from ..doctor import Finding
 from . import jsonc
 from .changes import Record, SetupPlan, text_of
-from .clients import client_file
+from .clients import client_file, find_program
 
 SECTION = "edit_predictions"
 
 
 def find() -> str:
     """Return where Zed is, "" if it is not on this machine."""
-    on_path = filter(None, map(shutil.which, ("zed", "zeditor", "zedit")))
     folder = settings_file().parent
-    return next(on_path, str(folder) if folder.is_dir() else "")
+    return find_program("zed", "zeditor", "zedit") or (str(folder) if folder.is_dir() else "")
 
 
 def settings_file() -> Path:
@@ -32,8 +31,8 @@ def settings_file() -> Path:
         return (
             Path(os.environ.get("APPDATA") or Path.home() / "AppData/Roaming") / "Zed/settings.json"
         )
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return config / "zed" / "settings.json"
+    given = None if sys.platform == "darwin" else os.environ.get("XDG_CONFIG_HOME")
+    return Path(given or Path.home() / ".config") / "zed" / "settings.json"
 
 
 def plan(record: Record, _program: str) -> SetupPlan:

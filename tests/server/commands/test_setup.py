@@ -14,7 +14,7 @@ import pytest
 import typer
 from redraft.model.errors import EditorSetupError
 from redraft.server.commands import doctor
-from redraft.server.commands.setup import changes, vscode
+from redraft.server.commands.setup import changes, command, vscode
 from redraft.server.commands.setup.clients import server_program
 from redraft.server.commands.setup.command import run_setup
 from support.command import call
@@ -168,9 +168,18 @@ def test_a_write_that_fails_leaves_no_trace(zed: Path, monkeypatch: pytest.Monke
         write(path, content)
 
     monkeypatch.setattr(changes, "_write", refuse)
-    with pytest.raises(EditorSetupError, match=r"Permission denied.*Nothing was left changed"):
+    with pytest.raises(EditorSetupError, match=r"Permission denied.*as it was without Redraft"):
         run_setup("zed", remove=False, yes=True)
     assert tree(zed.parents[2]) == before
+
+
+def test_settings_changed_during_the_question_stay(
+    zed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_ask", lambda _: zed.write_text('{"mine": 1}'))
+    with pytest.raises(EditorSetupError, match="changed meanwhile"):
+        run_setup("zed", remove=False, yes=False)
+    assert zed.read_text() == '{"mine": 1}'
 
 
 def test_linked_settings_stay_a_link(home: Path, zed: Path) -> None:
@@ -223,7 +232,7 @@ def test_an_editor_that_is_absent_is_named(home: Path, editor: str) -> None:
 
 #: Keeps what it installed beside itself.
 CODE = """case $1 in
---list-extensions) cat "$HOME/installed" 2>/dev/null; exit 0;;
+--list-extensions) cut -d@ -f1-${2:+2} "$HOME/installed" 2>/dev/null; exit 0;;
 --install-extension) cp "$2" "$HOME/got.vsix"; echo redraft.redraft@VERSION >"$HOME/installed";;
 --uninstall-extension) rm "$HOME/got.vsix" "$HOME/installed";;
 esac"""
@@ -240,6 +249,17 @@ def test_vscode_gets_the_extension_and_gives_it_back(home: Path) -> None:
         assert b"Apache License" in package.read("extension/LICENSE.txt")
         assert b"vscode-languageclient" in package.read("extension/THIRD_PARTY_NOTICES.md")
     run_setup("vscode", remove=False, yes=False)  # current: no question
+    run_setup("vscode", remove=True, yes=True)
+    assert tree(home) == before
+
+
+def test_an_extension_uninstalled_by_hand_is_no_error(home: Path) -> None:
+    manifest = json.loads((ROOT / "editor-clients/vscode/package.json").read_text())
+    script(home, "code", CODE.replace("VERSION", manifest["version"]))
+    before = tree(home)
+    run_setup("vscode", remove=False, yes=True)
+    (home / "installed").unlink()
+    (home / "got.vsix").unlink()
     run_setup("vscode", remove=True, yes=True)
     assert tree(home) == before
 
@@ -349,8 +369,8 @@ def test_emacs_gets_a_block_in_its_init_file(home: Path, name: str | None) -> No
     ],
 )
 def test_doctor_starts_the_server(code: str | None, verdict: str, what: str) -> None:
-    command = [server_program(), "lsp"] if code is None else [sys.executable, "-c", code]
-    finding = asyncio.run(doctor.language_server_finding(command))
+    started = [server_program(), "lsp"] if code is None else [sys.executable, "-c", code]
+    finding = asyncio.run(doctor.language_server_finding(started))
     assert finding.verdict == verdict
     assert what in finding.what
 
