@@ -74,14 +74,21 @@ class Record:
         if now is None or written is None:
             return now
         copy = self.copies.get(str(path))
-        old = Path(copy).read_bytes() if copy else None
-        if _sha(now) == written:
+        old = read(Path(copy)) if copy else None
+        if _sha(now) == written and (old is not None or not copy):
             return old
         left = take_out(text_of(now, path), text_of(old or b"", path)).encode()
-        return left if left.strip() or old is not None else None
+        return left if left.strip() or copy else None
+
+    def unchanged(self) -> list[Path]:
+        """Return our files and links that are as they were written."""
+        files = {Path(name): written for name, written in self.files.items()}
+        same = [path for path, written in files.items() if _sha(read(path) or b"") == written]
+        links = {Path(name): Path(to) for name, to in self.links.items()}
+        return same + [path for path, to in links.items() if _leads_to(path, to)]
 
     def revert(self, take_out: TakeOut) -> None:
-        """Undo all but the command."""
+        """Undo all but the command. What others have put in the place of our files stays."""
         for name in self.edits:
             path, now = Path(name), read(Path(name))
             before = self.before(path, take_out)
@@ -89,8 +96,8 @@ class Record:
                 path.unlink(missing_ok=True)
             elif before != now:
                 _write(path, before)
-        for name in (*self.files, *self.links):
-            Path(name).unlink(missing_ok=True)
+        for path in self.unchanged():
+            path.unlink()
 
     def forget(self) -> None:
         """Delete the record, the copies, and the folders that were made and are empty."""
@@ -139,7 +146,7 @@ def is_done(plan: SetupPlan, record: Record) -> bool:
     return (
         plan.has_run
         and all(read(path) == content for path, content in wanted.items())
-        and all(path.is_symlink() and path.readlink() == to for path, to in plan.links.items())
+        and all(_leads_to(path, to) for path, to in plan.links.items())
         and {*record.files, *record.edits, *record.links}
         == {str(path) for path in (*wanted, *plan.links)}
     )
@@ -147,8 +154,9 @@ def is_done(plan: SetupPlan, record: Record) -> bool:
 
 def refuse_foreign(plan: SetupPlan, record: Record) -> None:
     """Raise an EditorSetupError if the plan would replace something that others made."""
+    ours = {Path(name) for name in record.files} | {*record.unchanged()}
     for path in (*plan.files, *plan.links):
-        if os.path.lexists(path) and str(path) not in {*record.files, *record.links}:
+        if os.path.lexists(path) and path not in ours:
             raise EditorSetupError(
                 f"{path} exists and was not made by 'redraft setup'; move it away, then try again"
             )
@@ -184,23 +192,10 @@ def carry_out(plan: SetupPlan, record: Record, take_out: TakeOut) -> None:
         if plan.run:
             run(*plan.run)
     except (OSError, EditorSetupError) as error:
-        with suppress(OSError):
+        with suppress(OSError, EditorSetupError):
             done.revert(take_out)
             done.forget()
         raise EditorSetupError(f"{error}. The editor is as it was without Redraft.") from error
-
-
-def undo(record: Record, take_out: TakeOut) -> None:
-    """Undo a set-up.
-
-    Raises:
-        EditorSetupError: a part of it cannot be undone; the record stays.
-    """
-    try:
-        record.revert(take_out)
-    except OSError as error:
-        raise EditorSetupError(f"{error.filename} cannot be changed: {error.strerror}") from error
-    record.forget()
 
 
 def run(*command: str, environment: dict[str, str] | None = None) -> str:
@@ -222,6 +217,10 @@ def run(*command: str, environment: dict[str, str] | None = None) -> str:
             f"'{shlex.join(command)}' ended with code {done.returncode}: {said[-400:]}"
         )
     return done.stdout.decode(errors="replace")
+
+
+def _leads_to(link: Path, to: Path) -> bool:
+    return link.is_symlink() and link.readlink() == to
 
 
 def _sha(content: bytes) -> str:

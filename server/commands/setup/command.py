@@ -12,7 +12,7 @@ import typer
 from redraft.model.errors import EditorSetupError
 
 from ..console import harmless, out
-from .changes import Record, SetupPlan, carry_out, is_done, read, refuse_foreign, run, undo
+from .changes import Record, SetupPlan, carry_out, is_done, read, refuse_foreign, run
 from .clients import server_program
 from .editors import EDITORS, Editor
 
@@ -33,21 +33,20 @@ def run_setup(editor: str | None, remove: bool, yes: bool) -> None:
         else:
             _install(editor, EDITORS[editor], yes)
     except OSError as error:
-        raise EditorSetupError(f"{error.filename}: {error.strerror}") from error
+        raise EditorSetupError(str(error)) from error
     except RuntimeError as error:  # of Path.home()
         raise EditorSetupError(f"your home folder is unknown; set HOME ({error})") from error
 
 
 def _list_editors() -> None:
-    program = server_program()
+    program, missing = server_program(), []
     for name, editor in EDITORS.items():
         record, where = Record.load(name), editor.find()
-        if record is None and not where:
-            continue
-        _say(f"{name:<12} {_state(name, editor, record, program)}  {where}")
-    missing = [name for name, each in EDITORS.items() if not (Record.load(name) or each.find())]
-    if missing:
-        _say(f"not found    {', '.join(missing)}")
+        if record or where:
+            _say(f"{name:<12} {_state(name, editor, record, program)}  {where}")
+        else:
+            missing.append(name)
+    _say(f"not found    {', '.join(missing)}")
     _say("'redraft setup EDITOR' installs or updates, 'redraft setup EDITOR --remove' undoes it.")
 
 
@@ -60,11 +59,9 @@ def _state(name: str, editor: Editor, record: Record | None, program: str) -> st
         plan = editor.plan(record, program)
     except EditorSetupError as error:
         return f"set up, not checked: {error}"
-    return (
-        "set up, current"
-        if is_done(plan, record)
-        else f"set up, not current: 'redraft setup {name}' updates it"
-    )
+    if is_done(plan, record):
+        return "set up, current"
+    return f"set up, not current: 'redraft setup {name}' updates it"
 
 
 def _install(name: str, editor: Editor, yes: bool) -> None:
@@ -105,15 +102,15 @@ def _remove(name: str, editor: Editor, yes: bool) -> None:
     command = editor.command_to_undo()
     if command:
         _say(f"  run     {shlex.join(command)}")
-    for path in record.edits:
-        before = record.before(Path(path), editor.take_out)
-        _show_edit(Path(path), before)
-    for path in (*record.files, *record.links):
+    for edited in map(Path, record.edits):
+        _show_edit(edited, record.before(edited, editor.take_out))
+    for path in record.unchanged():
         _say(f"  delete  {_short(path)}")
     _ask(yes)
     if command:
         run(*command)
-    undo(record, editor.take_out)
+    record.revert(editor.take_out)
+    record.forget()
     _say("Done.")
 
 

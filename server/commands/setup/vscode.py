@@ -32,7 +32,6 @@ def plan(command: str, title: str, _record: Record, program: str) -> SetupPlan:
         files=files,
         run=(code, "--install-extension", str(file), "--force"),
         has_run=f"{EXTENSION}@{manifest['version']}" in listed,
-        by_hand=f"In windows of {title} that are open, run 'Developer: Reload Window'.",
     )
 
 
@@ -84,38 +83,22 @@ _CONTENT_TYPES = """<?xml version="1.0" encoding="utf-8"?>
 
 def _vsix_manifest(manifest: dict[str, Any]) -> str:
     """Return the XML that describes the extension to its installer (PackageManifest 2.0.0)."""
-    identity = " ".join(
-        f"{name}={quoteattr(manifest[key])}"
-        for name, key in (("Id", "name"), ("Version", "version"), ("Publisher", "publisher"))
-    )
-    properties = {
-        "Engine": manifest["engines"]["vscode"],
-        "ExtensionKind": ",".join(manifest["extensionKind"]),
-    }
-    shown = "".join(
-        f'<Property Id="Microsoft.VisualStudio.Code.{name}" Value={quoteattr(value)}/>'
-        for name, value in properties.items()
-    )
-    kinds = {
-        "Microsoft.VisualStudio.Code.Manifest": "package.json",
-        "Microsoft.VisualStudio.Services.Content.Details": "README.md",
-        "Microsoft.VisualStudio.Services.Icons.Default": "media/icon.png",
-    }
-    assets = "".join(
-        f'<Asset Type="{kind}" Path="extension/{name}" Addressable="true"/>'
-        for kind, name in kinds.items()
-    )
+    keys = {"Id": "name", "Version": "version", "Publisher": "publisher"}
+    identity = " ".join(f"{name}={quoteattr(manifest[key])}" for name, key in keys.items())
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
 <Metadata>
 <Identity Language="en-US" {identity}/>
 <DisplayName>{escape(manifest["displayName"])}</DisplayName>
 <Description xml:space="preserve">{escape(manifest["description"])}</Description>
-<Properties>{shown}</Properties>
-<Icon>extension/media/icon.png</Icon>
+<Properties>
+<Property Id="Microsoft.VisualStudio.Code.Engine" Value={quoteattr(manifest["engines"]["vscode"])}/>
+</Properties>
 </Metadata>
 <Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation>
 <Dependencies/>
-<Assets>{assets}</Assets>
+<Assets>
+<Asset Type="Microsoft.VisualStudio.Code.Manifest" Path="extension/package.json"/>
+</Assets>
 </PackageManifest>
 """

@@ -105,19 +105,36 @@ def test_a_plugin_of_others_is_left_alone(home: Path) -> None:
     assert tree(home) == before
 
 
+def test_what_took_the_place_of_the_plugin_stays(home: Path) -> None:
+    assert call("setup", "neovim", "--yes")[0] == 0
+    shutil.rmtree(plugin(home))
+    mine = plugin(home) / "lua" / "mine.lua"
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    (plugin(home) / "doc").mkdir()
+    (plugin(home) / "doc" / "redraft.txt").write_text("mine")
+    kept = tree(plugin(home))
+    assert call("setup", "neovim", "--yes")[0] == 1
+    assert call("setup", "neovim", "--remove", "--yes")[0] == 0
+    assert tree(plugin(home)) == kept
+
+
 def test_an_older_plugin_is_replaced(home: Path) -> None:
     assert call("setup", "neovim", "--yes")[0] == 0
-    (plugin(home) / "lsp").unlink()
-    (plugin(home) / "lsp").symlink_to(home)
+    record = home / ".local" / "share" / "redraft" / "setup" / "neovim.json"
+    link, now = plugin(home) / "lsp", str(client_file("neovim") / "lsp")
+    record.write_text(record.read_text().replace(json.dumps(now), json.dumps(str(home))))
+    link.unlink()
+    link.symlink_to(home)  # as an older environment was linked
     (plugin(home) / "doc" / "redraft.txt").write_text("old")
     assert "neovim       set up, not current" in call("setup")[1]
     assert call("setup", "neovim", "--yes")[0] == 0
-    assert (plugin(home) / "lsp").readlink() == client_file("neovim") / "lsp"
+    assert str(link.readlink()) == now
     assert "set up, current" in call("setup")[1]
 
 
 def test_without_links_the_plugin_is_copied(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from redraft.server.commands.setup.changes import Record, carry_out, undo
+    from redraft.server.commands.setup.changes import Record, carry_out
     from redraft.server.commands.setup.marked_block import without_block
 
     before = tree(home)
@@ -128,5 +145,6 @@ def test_without_links_the_plugin_is_copied(home: Path, monkeypatch: pytest.Monk
     assert ask(home, "{ vim.g.loaded_redraft }") == [True]
     record = Record.load("neovim")
     assert record is not None
-    undo(record, without_block)
+    record.revert(without_block)
+    record.forget()
     assert tree(home) == before

@@ -195,6 +195,13 @@ def test_linked_settings_stay_a_link(home: Path, zed: Path) -> None:
     assert (zed.readlink(), dotfiles.read_text()) == (dotfiles, ZED)
 
 
+def test_settings_survive_a_copy_that_is_lost(home: Path, zed: Path) -> None:
+    run_setup("zed", remove=False, yes=True)
+    (home / ".local" / "share" / "redraft" / "setup" / "zed-settings.json").unlink()
+    run_setup("zed", remove=True, yes=True)
+    assert zed.read_text() == ZED
+
+
 def test_a_record_that_is_broken_is_named(home: Path, zed: Path) -> None:
     run_setup("zed", remove=False, yes=True)
     record = home / ".local" / "share" / "redraft" / "setup" / "zed.json"
@@ -232,7 +239,7 @@ def test_an_editor_that_is_absent_is_named(home: Path, editor: str) -> None:
 
 #: Keeps what it installed beside itself.
 CODE = """case $1 in
---list-extensions) cut -d@ -f1-${2:+2} "$HOME/installed" 2>/dev/null; exit 0;;
+--list-extensions) sed "s/${2:-@.*}//" "$HOME/installed" 2>/dev/null; exit 0;;
 --install-extension) cp "$2" "$HOME/got.vsix"; echo redraft.redraft@VERSION >"$HOME/installed";;
 --uninstall-extension) rm "$HOME/got.vsix" "$HOME/installed";;
 esac"""
