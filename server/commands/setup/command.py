@@ -24,6 +24,10 @@ def run_setup(editor: str | None, remove: bool, yes: bool) -> None:
         EditorSetupError: it cannot be done; says what to do instead.
     """
     try:
+        Path.home()
+    except RuntimeError as error:
+        raise EditorSetupError(f"your home folder is unknown: {error} Set HOME.") from error
+    try:
         if editor is None and not remove:
             _list_editors()
         elif editor not in EDITORS:
@@ -34,8 +38,6 @@ def run_setup(editor: str | None, remove: bool, yes: bool) -> None:
             _install(editor, EDITORS[editor], yes)
     except OSError as error:
         raise EditorSetupError(str(error)) from error
-    except RuntimeError as error:  # of Path.home()
-        raise EditorSetupError(f"your home folder is unknown; set HOME ({error})") from error
 
 
 def _list_editors() -> None:

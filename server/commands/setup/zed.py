@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import sys
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +66,12 @@ def take_out(now: str, before: str) -> str:
 
 def check(_program: str) -> Finding:
     """Ask ``redraft serve`` where Zed will ask it."""
-    try:
-        with urllib.request.urlopen(f"{_url()}/health", timeout=5):
-            return Finding("ok", "server", f"'redraft serve' answers on {_url()}")
-    except OSError as error:
+    try:  # without the proxy that urllib would use
+        connection = http.client.HTTPConnection("127.0.0.1", load_settings().port, timeout=5)
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        return Finding("ok", "server", f"'redraft serve' answers on {_url()}")
+    except (OSError, http.client.HTTPException) as error:
         advice = "Run 'redraft serve', and keep it running while you use Zed."
         return Finding("note", "server", f"nothing answers on {_url()} yet ({error})", advice)
 

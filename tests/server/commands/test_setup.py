@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import io
 import json
 import sys
 import tomllib
@@ -143,6 +145,20 @@ def test_the_plan_is_shown_and_asked_about(home: Path, zed: Path) -> None:
     assert not (home / ".local").exists()
 
 
+@pytest.mark.parametrize(("answer", "changes"), [("n", False), ("y", True)])
+def test_the_answer_at_a_terminal_counts(
+    zed: Path, answer: str, changes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+    with contextlib.nullcontext() if changes else pytest.raises(typer.Abort):
+        run_setup("zed", remove=False, yes=False)
+    assert (zed.read_text() != ZED) == changes
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -231,6 +247,21 @@ def test_an_unknown_editor_is_refused(editor: str | None) -> None:
 @pytest.mark.parametrize("editor", ["neovim", "helix", "emacs"])
 def test_an_editor_that_is_absent_is_named(home: Path, editor: str) -> None:
     with pytest.raises(EditorSetupError, match="is not on this machine"):
+        run_setup(editor, remove=False, yes=True)
+    assert [*home.iterdir()] == [home / "bin"]
+
+
+@pytest.mark.parametrize("editor", ["zed", "cursor"])
+def test_without_a_home_folder_nothing_is_done(
+    home: Path, editor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.chdir(home)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    with pytest.raises(EditorSetupError, match="Set HOME"):
         run_setup(editor, remove=False, yes=True)
     assert [*home.iterdir()] == [home / "bin"]
 
