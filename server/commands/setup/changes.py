@@ -77,7 +77,11 @@ class Record:
         old = read(Path(copy)) if copy else None
         if _sha(now) == written and (old is not None or not copy):
             return old
-        left = take_out(text_of(now, path), text_of(old or b"", path)).encode()
+        texts = text_of(now, path), text_of(old or b"", path)
+        try:
+            left = take_out(*texts).encode()
+        except EditorSetupError as error:
+            raise EditorSetupError(f"{path}: {error}") from error
         return left if left.strip() or copy else None
 
     def unchanged(self) -> list[Path]:
@@ -137,7 +141,7 @@ def text_of(content: bytes, path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise EditorSetupError(f"{path} is not UTF-8; it was left as it is") from error
+        raise EditorSetupError(f"{path} is not UTF-8; it stays as it is") from error
 
 
 def is_done(plan: SetupPlan, record: Record) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sysconfig
 from importlib import metadata, resources
@@ -29,6 +30,13 @@ def find_program(*names: str) -> str:
     """
     found = filter(None, map(shutil.which, names))
     return next((path for path in found if Path(path).is_absolute()), "")
+
+
+def config_folder() -> Path:
+    """Return the folder in which editors keep the settings of the user."""
+    if os.name == "nt":
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
 def licence() -> str:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 import tomllib
-from pathlib import Path
 from typing import Any
 
 from redraft.model.errors import EditorSetupError
 from redraft.model.text.syntax import LANGUAGES
 
 from .changes import Record, SetupPlan, run, text_of
-from .clients import find_program
+from .clients import config_folder, find_program
 from .marked_block import with_block, without_block
 
 #: Helix's names of languages, where they differ from those of the protocol.
@@ -32,7 +30,7 @@ def find() -> str:
 
 
 def plan(record: Record, program: str) -> SetupPlan:
-    file = _folder() / "helix" / "languages.toml"
+    file = config_folder() / "helix" / "languages.toml"
     text = text_of(record.before(file, without_block) or b"", file)
     try:
         given = tomllib.loads(text.removeprefix("\ufeff"))
@@ -44,12 +42,6 @@ def plan(record: Record, program: str) -> SetupPlan:
             "editor-clients/helix.md says"
         ) from error
     return SetupPlan(edits={file: changed.encode()})
-
-
-def _folder() -> Path:
-    if os.name == "nt":
-        return Path(os.environ.get("APPDATA") or Path.home() / "AppData/Roaming")
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
 def _lines(given: dict[str, Any], program: str) -> str:

@@ -22,16 +22,19 @@ class _Member(NamedTuple):
     end: int
 
 
-def parse(text: str) -> Any:
+def parse(text: str) -> dict[str, Any]:
     """Return the value of a text, {} if there is nothing but comments.
 
     Raises:
-        EditorSetupError: it is not JSON with comments.
+        EditorSetupError: it is not JSON with comments, or no object.
     """
     try:
-        return json.loads(_strict(text).strip() or "{}")
+        value = json.loads(_strict(text).strip() or "{}")
     except (ValueError, RecursionError) as error:
         raise EditorSetupError(f"it is not JSON with comments: {error}") from error
+    if not isinstance(value, dict):
+        raise EditorSetupError("its content is not an object")
+    return value
 
 
 def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
@@ -48,7 +51,7 @@ def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
     at = len(plain) - len(plain.lstrip())
     for depth, key in enumerate(path):
         if plain[at] != "{":
-            raise EditorSetupError(f"{'.'.join(path[:depth]) or 'its content'} is not an object")
+            raise EditorSetupError(f"{'.'.join(path[:depth])} is not an object")
         members = dict(_members(plain, at))
         if key not in members:
             for each in reversed(path[depth + 1 :]):

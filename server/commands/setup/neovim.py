@@ -37,11 +37,9 @@ def plan(_record: Record, program: str) -> SetupPlan:
     command = json.dumps([program, "lsp"], ensure_ascii=False).strip("[]")
     files = {
         folder
-        / "after"
-        / "lsp"
-        / "redraft.lua": f"{_WRITTEN}return {{ cmd = {{ {command} }} }}\n".encode(),
-        folder / "doc" / "redraft.txt": page,
-        folder / "doc" / "tags": _tags(page.decode()).encode(),
+        / "after/lsp/redraft.lua": f"{_WRITTEN}return {{ cmd = {{ {command} }} }}\n".encode(),
+        folder / "doc/redraft.txt": page,
+        folder / "doc/tags": _tags(page.decode()).encode(),
     }
     links = {folder / name: client / name for name in ("lsp", "lua", "plugin")}
     if not HAS_LINKS:

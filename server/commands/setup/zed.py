@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from ...settings import load_settings
 from ..doctor import Finding
 from . import jsonc
 from .changes import Record, SetupPlan, text_of
-from .clients import client_file, find_program
+from .clients import client_file, config_folder, find_program
 
 SECTION = "edit_predictions"
 
@@ -27,12 +26,8 @@ def find() -> str:
 
 
 def settings_file() -> Path:
-    if os.name == "nt":
-        return (
-            Path(os.environ.get("APPDATA") or Path.home() / "AppData/Roaming") / "Zed/settings.json"
-        )
-    given = None if sys.platform == "darwin" else os.environ.get("XDG_CONFIG_HOME")
-    return Path(given or Path.home() / ".config") / "zed" / "settings.json"
+    folder = Path.home() / ".config" if sys.platform == "darwin" else config_folder()
+    return folder / "zed" / "settings.json"  # on Windows, letter case does not count
 
 
 def plan(record: Record, _program: str) -> SetupPlan:
@@ -77,9 +72,8 @@ def check(_program: str) -> Finding:
 
 
 def _entries() -> dict[str, Any]:
-    entries: dict[str, Any] = json.loads(client_file("zed/settings.json").read_text("utf-8"))[
-        SECTION
-    ]
+    shipped = client_file("zed/settings.json").read_text("utf-8")
+    entries: dict[str, Any] = json.loads(shipped)[SECTION]
     entries["open_ai_compatible_api"]["api_url"] = f"{_url()}/v1/completions"
     return entries
 

@@ -198,6 +198,15 @@ def test_settings_changed_during_the_question_stay(
     assert zed.read_text() == '{"mine": 1}'
 
 
+@pytest.mark.parametrize("content", ["{", "[1]", '{"edit_predictions": 1}'])
+def test_settings_broken_since_stay(zed: Path, content: str) -> None:
+    run_setup("zed", remove=False, yes=True)
+    zed.write_text(content)
+    with contextlib.suppress(EditorSetupError):
+        run_setup("zed", remove=True, yes=True)
+    assert zed.read_text() == content
+
+
 def test_linked_settings_stay_a_link(home: Path, zed: Path) -> None:
     dotfiles = home / "dotfiles.json"
     zed.rename(dotfiles)
