@@ -105,6 +105,12 @@ class InstallError(RedraftError):
     code = "install_error"
 
 
+class EditorSetupError(RedraftError):
+    """An editor cannot be set up, or what was set up cannot be undone."""
+
+    code = "editor_setup_error"
+
+
 class SettingsError(RedraftError):
     """A setting or option has a value that cannot be used."""
 

@@ -1,13 +1,27 @@
 // Bundles the extension into dist/; with --tests the unit tests instead, with --release all that goes
-// into the package, with --server the server's wheel too, with --native the same in dist/native for
-// editors that grant proposed APIs. Run by npm scripts.
+// into the package and into bundle/, with --server the server's wheel too, with --native the same in
+// dist/native for editors that grant proposed APIs. Run by npm scripts.
+//
+// bundle/ is in git: 'redraft setup vscode' packs it where there is no Node. Its first line names the
+// sources, so that a test can tell whether it was built from them.
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { build } from 'esbuild';
 
 const common = { bundle: true, platform: 'node', target: 'node20', logLevel: 'warning' };
+
+/** SHA-256 of the sources and of the versions of what is bundled with them. */
+async function stamp() {
+  const names = (await readdir('src')).filter((name) => name.endsWith('.ts')).sort();
+  const hash = createHash('sha256');
+  for (const file of [...names.map((name) => `src/${name}`), 'package-lock.json']) {
+    hash.update((await readFile(file, 'utf8')).replaceAll('\r\n', '\n'));
+  }
+  return hash.digest('hex');
+}
 
 async function bundle(release) {
   const { metafile } = await build({
@@ -19,6 +33,7 @@ async function bundle(release) {
     minify: release,
     sourcemap: !release,
     metafile: true,
+    banner: release ? { js: `// ${await stamp()}` } : {},
   });
   return metafile;
 }
@@ -55,7 +70,7 @@ async function server() {
   const python = process.env.PYTHON ?? (process.platform === 'win32' ? 'python' : 'python3');
   const copy = await mkdtemp(join(tmpdir(), 'redraft-'));
   try {
-    const tracked = execFileSync('git', ['ls-files', '-z', '--', ':!tests', ':!editor-clients'], { cwd: '../..' });
+    const tracked = execFileSync('git', ['ls-files', '-z', '--', ':!tests'], { cwd: '../..' });
     for (const file of tracked.toString().split('\0').filter(Boolean)) {
       await mkdir(dirname(join(copy, file)), { recursive: true });
       await copyFile(join('../..', file), join(copy, file));
@@ -89,7 +104,10 @@ if (process.argv.includes('--tests')) {
   const release = process.argv.includes('--release');
   const metafile = await bundle(release);
   if (release) {
-    await writeFile('THIRD_PARTY_NOTICES.md', await notices(metafile));
+    await mkdir('bundle', { recursive: true });
+    await writeFile('bundle/THIRD_PARTY_NOTICES.md', await notices(metafile));
+    await copyFile('bundle/THIRD_PARTY_NOTICES.md', 'THIRD_PARTY_NOTICES.md');
+    await copyFile('dist/extension.js', 'bundle/extension.js');
     await copyFile('../../LICENSE', 'LICENSE');
     if (process.argv.includes('--server')) await server();
     if (process.argv.includes('--native')) await native();

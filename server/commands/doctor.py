@@ -6,18 +6,22 @@ measurements of this machine, which the warm-up repeats.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import platform
+import shlex
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 from redraft.model.errors import RedraftError
@@ -29,6 +33,7 @@ from ..engine_process.open import open_engine
 from ..engine_process.rendezvous import Rendezvous
 from ..settings import Settings, config_file, load_settings
 from .options import model_for
+from .setup.clients import server_program
 
 if TYPE_CHECKING:
     from redraft.model.runtime.device import Device
@@ -41,6 +46,8 @@ BROKEN_TREE_SITTER = "0.26.0"
 
 #: Bytes of free memory below which the model and its prefix cache would make the machine swap.
 SCARCE_MEMORY_BYTES = 1_500_000_000
+
+START_S = 30  # for a language server to start and answer, seconds
 
 SNIPPET = '''def mean(values: list[float]) -> float:
     """The arithmetic mean."""
@@ -72,6 +79,10 @@ async def examine(warm_up: bool) -> list[Finding]:
     model_findings, ready = _model(settings)
     findings += model_findings
     findings += await _engine_process(settings)
+    try:
+        findings.append(await language_server_finding([server_program(), "lsp"]))
+    except RedraftError as error:
+        findings.append(Finding("problem", "server", str(error)))
     if warm_up and ready and not any(f.verdict == "problem" for f in findings):
         findings += await _warm_up(settings)
     return [*findings, *choice_findings(settings)]  # by what the warm-up measured
@@ -87,6 +98,55 @@ def _versions() -> Iterator[Finding]:
         yield Finding("problem", "tree-sitter", what, "Run 'pip install --upgrade tree-sitter'.")
     else:
         yield Finding("ok", "tree-sitter", parser)
+
+
+async def language_server_finding(command: Sequence[str]) -> Finding:
+    """Start a language server as an editor does, ask for its abilities, and end it."""
+    subject, shown = "server", shlex.join(command)
+    begun = time.perf_counter()
+    with tempfile.TemporaryFile() as errors:
+        try:
+            server = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=errors
+            )
+        except OSError as error:
+            return Finding("problem", subject, f"{shown} cannot be run: {error}")
+        try:
+            async with asyncio.timeout(START_S):
+                answer = await _ask(server, "initialize", {"processId": None, "capabilities": {}})
+                version = answer["serverInfo"]["version"]
+                await _ask(server, "shutdown", None)
+                server.stdin.write(_message({"method": "exit"}))  # type: ignore[union-attr]
+                await server.wait()
+        except (OSError, EOFError, TimeoutError, ValueError, KeyError, TypeError) as error:
+            errors.seek(0)
+            last = errors.read().decode(errors="replace").strip()[-400:]
+            what = f"{shown} does not answer: {last or error or type(error).__name__}"
+            return Finding("problem", subject, what)
+        finally:
+            if server.returncode is None:
+                server.kill()
+                await server.wait()
+    seconds = time.perf_counter() - begun
+    return Finding("ok", subject, f"{shown} starts, answers and ends ({version}, {seconds:.1f} s)")
+
+
+async def _ask(server: Process, method: str, params: Any) -> Any:
+    """Send a request and return the result of its response."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(_message({"id": 1, "method": method, "params": params}))
+    while True:
+        head = await server.stdout.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split()[0])
+        message = json.loads(await server.stdout.readexactly(length))
+        if "method" not in message:
+            return message["result"]
+
+
+def _message(fields: dict[str, Any]) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", **fields}).encode()
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def runtime_findings(settings: Settings) -> Iterator[Finding]:

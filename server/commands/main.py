@@ -138,6 +138,25 @@ def doctor(
         raise typer.Exit(1)
 
 
+@app.command("setup", rich_help_panel=DAILY)
+def set_up(
+    editor: Annotated[
+        str | None, typer.Argument(metavar="[EDITOR]", help="Without one, list editors.")
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Undo it; no trace of the client is left.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without a question.")] = False,
+) -> None:
+    """Install, update or remove Redraft in an editor, or list the editors of this machine.
+
+    Editors: vscode, vscodium, cursor, windsurf, code-server, neovim, zed, helix, emacs.
+    """
+    from .setup.command import run_setup
+
+    run_setup(editor, remove, yes)
+
+
 # --- asking once ----------------------------------------------------------------------------------
 
 

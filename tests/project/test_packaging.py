@@ -54,6 +54,10 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
     data.append(ROOT / "evals/steps/scenes.jsonl")
     data += (ROOT / "server/playground").iterdir()
     data += (ROOT / "model/places").glob("ranker.[ms]*")
+    clients, carried = ROOT / "editor-clients", {"/".join(n.split("/")[2:]) for n in packed}
+    for path in (*(clients / "neovim").rglob("*.lua"), *(clients / "vscode/bundle").iterdir()):
+        assert path.relative_to(clients).as_posix() in carried
+    assert {"neovim/doc/redraft.txt", "vscode/media/icon.png", "zed/settings.json"} <= carried
     for path in data:
         assert f"redraft/{path.relative_to(ROOT).as_posix()}" in packed
 

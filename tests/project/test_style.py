@@ -67,6 +67,7 @@ def test_links_lead_a_type_checker_to_each_package(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").touch()
     link_packages(tmp_path)
-    for link in link_packages(tmp_path):
-        assert (link / "__init__.py").resolve() == tmp_path / link.name / "__init__.py"
+    links = link_packages(tmp_path)
+    for link, folder in zip(links, packages(style.ROOT).values(), strict=True):
+        assert (link / "__init__.py").resolve() == tmp_path / folder / "__init__.py"
     assert (tmp_path / ".links" / "redraft" / "model").exists()

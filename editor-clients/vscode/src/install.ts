@@ -4,7 +4,7 @@
 
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, readdir, stat } from 'node:fs/promises';
+import { access, readdir, readFile, stat } from 'node:fs/promises';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -18,15 +18,22 @@ import { change, clientSettings } from './settings';
 export async function find(context: vscode.ExtensionContext): Promise<string | undefined> {
   const set = clientSettings().path;
   if (set) return fromSetting(set);
-  const places = candidates({
+  const places = await packaged(context);
+  const usual = candidates({
     platform: process.platform,
     path: process.env['PATH'] ?? '',
     home: os.homedir(),
     folders: vscode.workspace.isTrusted ? folders() : [],
     own: environment(context),
   });
-  for (const place of places) if (await isExecutable(place)) return place;
+  for (const place of [...places, ...usual]) if (await isExecutable(place)) return place;
   return undefined;
+}
+
+/** Return the command that `redraft setup` wrote into the package, in a list that may be empty. */
+async function packaged(context: vscode.ExtensionContext): Promise<string[]> {
+  const file = path.join(context.extensionPath, 'dist', 'server-command');
+  return readFile(file, 'utf8').then((command) => [command], () => []);
 }
 
 /** Return the file that the setting names, by path or as a command on the PATH. */
@@ -138,7 +145,7 @@ async function bundled(context: vscode.ExtensionContext): Promise<string | undef
 /** Refuse to install from a registry: the package of this name there is not ours. */
 const NOTHING =
   'Redraft: this build of the extension comes without the server. Name a clone of Redraft, or a wheel of it, ' +
-  'in redraft.server.package, then install it.';
+  "in redraft.server.package, then install it. Where Redraft is installed, run 'redraft setup vscode' instead.";
 
 const LOST =
   "Redraft is installed, but its command 'redraft' is not found. Name it in redraft.server.path; the log says where it is.";

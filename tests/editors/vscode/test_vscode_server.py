@@ -103,6 +103,22 @@ def test_the_server_is_installed_with_a_tool(project: Open, request: pytest.Fixt
         assert wanted == "redraft[cpu] @ file:///somewhere/my%20redraft"
 
 
+def test_the_server_that_setup_named_is_started(project: Open) -> None:
+    with project("math.pi", settings={"redraft.server.path": ""}, ready=False) as w:
+        w.await_status("the server is not installed")
+        told = {"answers": [{"ghost": "math.pi", "edits": []}], "log": str(w.log)}
+        command = w.studio.tools.parent / "a command"
+        _script(command, shlex.join(["exec", sys.executable, str(SERVER), json.dumps(told)]))
+        [package] = w.studio.tools.parent.glob("extensions/redraft.redraft-*")
+        named = package / "dist" / "server-command"
+        named.write_text(str(command), encoding="utf-8")
+        try:
+            w.command("Redraft: Restart Server")
+            w.await_ready()
+        finally:
+            named.unlink()
+
+
 def _script(path: Path, text: str) -> None:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)

@@ -40,6 +40,7 @@ def test_doctor_finds_this_installation_unchanged(tmp_path: Path) -> None:
         "model",
         "cache",
         "engine",
+        "server",
         "choice",
     ):
         assert subject in out

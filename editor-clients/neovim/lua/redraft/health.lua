@@ -22,7 +22,7 @@ local function program()
   end
   if vim.fn.executable(command[1]) == 0 then
     return health.error(("%s is not on the PATH"):format(command[1]), {
-      "Install it in a clone of the repository: pip install '.[cpu]'",
+      "Install it in a clone of the repository: pip install '.[cpu]'; then: redraft setup neovim",
       "Or name it: vim.lsp.config('redraft', { cmd = { '/path/to/redraft', 'lsp' } })",
     })
   end

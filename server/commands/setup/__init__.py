@@ -1,0 +1,1 @@
+"""``redraft setup``: installs, updates and removes the clients of editors."""
