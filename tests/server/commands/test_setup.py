@@ -239,8 +239,10 @@ def test_the_list_says_what_is_here(zed: Path, capsys: pytest.CaptureFixture[str
     run_setup(None, remove=False, yes=False)
     assert "zed          without Redraft" in capsys.readouterr().out
     run_setup("zed", remove=False, yes=True)
+    zed.write_text(zed.read_text().replace("One Dark", "Ayu"))
+    run_setup(None, remove=False, yes=False)
+    assert "zed          set up, current" in capsys.readouterr().out
     zed.write_text("{")
-    capsys.readouterr()
     run_setup(None, remove=False, yes=False)
     listed = capsys.readouterr().out
     assert "set up, not checked" in listed
