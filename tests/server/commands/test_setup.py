@@ -390,6 +390,12 @@ def test_helix_files_that_take_no_block_stay(home: Path, text: str) -> None:
     assert file.read_text() == text
 
 
+def test_a_helix_that_is_too_old_is_named(home: Path) -> None:
+    script(home, "hx", "echo 'Configured language server: pylsp'")
+    with pytest.raises(EditorSetupError, match=r"Helix 23\.10"):
+        run_setup("helix", remove=False, yes=True)
+
+
 @pytest.mark.parametrize("name", [".emacs", ".emacs.d/init.el", None])
 def test_emacs_gets_a_block_in_its_init_file(home: Path, name: str | None) -> None:
     script(home, "emacs", "echo '~/.emacs.d/'")
