@@ -67,6 +67,8 @@ def _lines(given: dict[str, Any], program: str) -> str:
         if servers is not None and "redraft" not in servers:
             shown = _toml([*servers, "redraft"])
             parts.append(f'[[language]]\nname = "{name}"\nlanguage-servers = {shown}\n')
+    if len(parts) == 1:
+        raise EditorSetupError(f"'{find()} --health' names no language; Helix 23.10 is needed")
     return "\n".join(parts)
 
 

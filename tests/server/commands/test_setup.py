@@ -239,8 +239,10 @@ def test_the_list_says_what_is_here(zed: Path, capsys: pytest.CaptureFixture[str
     run_setup(None, remove=False, yes=False)
     assert "zed          without Redraft" in capsys.readouterr().out
     run_setup("zed", remove=False, yes=True)
+    zed.write_text(zed.read_text().replace("One Dark", "Ayu"))
+    run_setup(None, remove=False, yes=False)
+    assert "zed          set up, current" in capsys.readouterr().out
     zed.write_text("{")
-    capsys.readouterr()
     run_setup(None, remove=False, yes=False)
     listed = capsys.readouterr().out
     assert "set up, not checked" in listed
@@ -386,6 +388,12 @@ def test_helix_files_that_take_no_block_stay(home: Path, text: str) -> None:
     with pytest.raises(EditorSetupError, match="by hand"):
         run_setup("helix", remove=False, yes=True)
     assert file.read_text() == text
+
+
+def test_a_helix_that_is_too_old_is_named(home: Path) -> None:
+    script(home, "hx", "echo 'Configured language server: pylsp'")
+    with pytest.raises(EditorSetupError, match=r"Helix 23\.10"):
+        run_setup("helix", remove=False, yes=True)
 
 
 @pytest.mark.parametrize("name", [".emacs", ".emacs.d/init.el", None])
