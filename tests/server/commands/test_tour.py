@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
-from redraft.model.edits.edit import Edit
+from redraft.model.errors import SettingsError
+from redraft.model.weights.catalog import info
+from redraft.model.weights.store import ready_variants
+from redraft.server.commands.tour import copy_tour
+from support.command import RUN, call
 from support.editors.lsp import LspClient, lsp_client
 from support.editors.lsp_process import LspProcess
 
-TOUR = Path(__file__).parents[3] / "server" / "tour"
-WITHIN_S = 8.0
+MODEL = "redraft-0.5b"
+WITHIN_S = 60.0
+READ_S = 1.0  # for the comment; the server reads the folder meanwhile
 
 
 @dataclass(frozen=True)
@@ -29,82 +34,68 @@ class Scene:
     typed: str
     lines: tuple[tuple[str, str, str], ...]  # file, old and new text of each line that changes
 
+    def texts(self, folder: Path) -> dict[str, str]:
+        """Return the texts of the files of a scene once every offer is taken."""
+        found = {each: (folder / each).read_text("utf-8") for each, *_ in self.lines}
+        changes = [(self.file, self.before + self.old, self.before + self.typed), *self.lines]
+        for file, old, new in changes:
+            assert found[file].count(old) == 1, old
+            found[file] = found[file].replace(old, new)
+        return found
+
+
+def _scene(file: str, before: str, old: str, typed: str, *lines: tuple[str, ...]) -> Scene:
+    """Return a scene; a line without a name is of the same file."""
+    return Scene(file, before, old, typed, tuple((file, *each)[-3:] for each in lines))
+
 
 SCENES = [
-    Scene(
-        "tour1_parameter.py",
-        "\ndef dose(",
-        "amount",
-        "litres",
-        tuple(
-            ("tour1_parameter.py", old, new)
-            for old, new in [
-                ("if amount <=", "if litres <="),
-                ("{amount} l", "{litres} l"),
-                ("0.8 * amount", "0.8 * litres"),
-                ("0.02 * amount", "0.02 * litres"),
-                ("dose(amount=", "dose(litres="),
-            ]
-        ),
+    _scene(
+        *("tour1_parameter.py", "\ndef dose(", "amount", "litres"),
+        ("if amount <=", "if litres <="),
+        ("{amount} l", "{litres} l"),
+        ("0.8 * amount", "0.8 * litres"),
+        ("0.02 * amount", "0.02 * litres"),
+        ("dose(amount=", "dose(litres="),
     ),
-    Scene(
-        "tour2_tickets.py",
-        "\ndef price(seats: int",
-        "",
-        ", discount: float",
-        (
-            ("tour2_tickets.py", "{price(seats)", "{price(seats, discount)"),
-            ("tour2_desk.py", "price(seats)", "price(seats, discount)"),
-        ),
+    _scene(
+        *("tour2_tickets.py", "\ndef price(seats: int", "", ", discount: float"),
+        ("{price(seats)", "{price(seats, discount)"),
+        ("tour2_desk.py", "price(seats)", "price(seats, discount)"),
     ),
-    Scene(
-        "tour3_colours.ts",
-        "\nexport function ",
-        "mix",
-        "blend",
-        (
-            ("tour3_colours.ts", "return mix(", "return blend("),
-            ("tour3_theme.ts", "lighten, mix }", "lighten, blend }"),
-            ("tour3_theme.ts", "button: mix(", "button: blend("),
-            ("tour3_theme.ts", "panel: mix(", "panel: blend("),
-        ),
+    _scene(
+        *("tour3_colours.ts", "\nexport function ", "mix", "blend"),
+        ("return mix(", "return blend("),
+        ("tour3_theme.ts", "lighten, mix }", "lighten, blend }"),
+        ("tour3_theme.ts", "button: mix(", "button: blend("),
+        ("tour3_theme.ts", "panel: mix(", "panel: blend("),
     ),
-    Scene(
-        "tour4_reminders.ts",
-        "tour5_plants.py\n\n",
-        "",
-        "const HOUR_MS = 3_600_000;",
-        tuple(
-            ("tour4_reminders.ts", f"{before} 3_600_000", f"{before} HOUR_MS")
-            for before in ("-", "/", "<")
-        ),
+    _scene(
+        *("tour4_reminders.ts", "tour5_plants.py\n\n", "", "const HOUR_MS = 3_600_000;"),
+        ("- 3_600_000", "- HOUR_MS"),
+        ("/ 3_600_000", "/ HOUR_MS"),
+        ("< 3_600_000", "< HOUR_MS"),
     ),
-    Scene(
-        "tour5_plants.py",
-        "\n    room: str",
-        "",
-        "\n    year: int",
-        (
-            ("tour5_plants.py", ' self.room}', ' self.room, "year": self.year}'),
-            ("tour5_plants.py", ', room={self.room}', ', room={self.room}, year={self.year}'),
-            ("tour5_plants.py", "room=plant.room)", "room=plant.room, year=plant.year)"),
-        ),
+    _scene(
+        *("tour5_plants.py", "\n    room: str", "", "\n    year: int"),
+        (": self.room}", ': self.room, "year": self.year}'),
+        (", room={self.room}", ", room={self.room}, year={self.year}"),
+        ("room=plant.room)", "room=plant.room, year=plant.year)"),
     ),
 ]
+LAST = _scene("tour6_next_line.py", 'fewest letters."""', "", "\n    return min(")
 
 
 def _position(text: str, at: int) -> dict[str, int]:
-    start = text.rfind("\n", 0, at) + 1
-    return {"line": text.count("\n", 0, at), "character": at - start}
+    return {"line": text.count("\n", 0, at), "character": at - text.rfind("\n", 0, at) - 1}
 
 
 def _index(text: str, at: dict[str, int]) -> int:
-    lines = text.split("\n")
-    return sum(len(line) + 1 for line in lines[: at["line"]]) + at["character"]
+    return sum(len(line) + 1 for line in text.split("\n")[: at["line"]]) + at["character"]
 
 
 class Person:
-    """A person who plays the tour in a folder of their own."""
+    """A person who plays the tour in their own folder; every character is of ASCII."""
 
     def __init__(self, client: LspClient, folder: Path) -> None:
         self.client, self.folder = client, folder
@@ -116,7 +107,7 @@ class Person:
     def open(self, file: str) -> None:
         path, self.versions[file] = self.folder / file, 1
         self.texts[file] = path.read_text("utf-8")
-        language = "python" if path.suffix == ".py" else "typescript"
+        language = {".py": "python", ".ts": "typescript"}[path.suffix]
         self.client.open(self.texts[file], path.as_uri(), languageId=language)
 
     def change(self, file: str, start: int, end: int, new: str) -> None:
@@ -124,26 +115,24 @@ class Person:
         self.versions[file] += 1
         self.texts[file] = text[:start] + new + text[end:]
         self.file, self.at = file, start + len(new)
-        change = {
-            "range": {"start": _position(text, start), "end": _position(text, end)},
-            "text": new,
-        }
+        range_ = {"start": _position(text, start), "end": _position(text, end)}
         document = {"uri": (self.folder / file).as_uri(), "version": self.versions[file]}
-        params = {"textDocument": document, "contentChanges": [change]}
+        changes = [{"range": range_, "text": new}]
+        params = {"textDocument": document, "contentChanges": changes}
         self.client.notify("textDocument/didChange", params)
 
     def type(self, scene: Scene) -> None:
         """Do what the comment of a scene says, key by key."""
-        self.open(scene.file)
+        if scene.file not in self.texts:
+            self.open(scene.file)
+        time.sleep(READ_S)
         self.at = self.texts[scene.file].index(scene.before) + len(scene.before)
         for _ in scene.old:
             self.change(scene.file, self.at, self.at + 1, "")
-            time.sleep(0.02)
         for key in scene.typed:
             self.change(scene.file, self.at, self.at, key)
-            time.sleep(0.02)
 
-    def ask(self, method: str = "redraft/nextEdit") -> dict[str, Any]:
+    def ask(self, method: str) -> dict[str, Any]:
         uri = (self.folder / self.file).as_uri()
         params = {
             "textDocument": {"uri": uri, "version": self.versions[self.file]},
@@ -151,71 +140,119 @@ class Person:
             "context": {"triggerKind": 2},
             **dict.fromkeys(("otherDocuments", "unopenedFiles", "wholeRenames"), True),
         }
-        answer = self.client.request(method, params)
-        found: dict[str, Any] = answer.get("result") or {"edits": [], "reason": str(answer)}
-        if os.environ.get("SHOW"):
-            print(f"{time.monotonic() - T0:6.2f}", str(found.get("rename") or found)[:300])
-        return found
+        result: dict[str, Any] = self.client.request(method, params)["result"]
+        return result
 
-    def take(self) -> bool:
-        """Take what is offered; return whether anything was."""
-        answer = self.ask()
+    def press_tab(self) -> bool:
+        """Take the next edit; return whether one was offered."""
+        answer = self.ask("redraft/nextEdit")
         if not answer["edits"]:
             return False
         [edit] = answer["edits"]
         if "rename" in answer:
             made = self.client.command("redraft.rename", answer["id"])["result"]["edit"]
-            for document in made["documentChanges"]:
-                self.make(document["textDocument"]["uri"], document["edits"])
-            return True
-        name = unquote(urlsplit(edit["textDocument"]["uri"]).path).rpartition("/")[2]
-        if name not in self.texts:
-            self.open(name)  # and ask again, as the protocol says
-            return True
-        self.client.command(edit["command"]["command"], *edit["command"]["arguments"])
-        self.make(edit["textDocument"]["uri"], [{"range": edit["range"], "newText": edit["text"]}])
+            for each in made["documentChanges"]:
+                self._apply(each["textDocument"]["uri"], each["edits"])
+        elif self._name(edit["textDocument"]["uri"]) in self.texts:
+            self.client.command(edit["command"]["command"], *edit["command"]["arguments"])
+            edits = [{"range": edit["range"], "newText": edit["text"]}]
+            self._apply(edit["textDocument"]["uri"], edits)
+        else:  # open the file and ask again
+            self.open(self._name(edit["textDocument"]["uri"]))
         return True
 
-    def make(self, uri: str, edits: list[dict[str, Any]]) -> None:
-        name = unquote(urlsplit(uri).path).rpartition("/")[2]
+    def _name(self, uri: str) -> str:
+        return uri.rpartition("/")[2]
+
+    def _apply(self, uri: str, edits: Sequence[dict[str, Any]]) -> None:
+        name = self._name(uri)
         if name not in self.texts:
             self.open(name)
         text = self.texts[name]
-        places = [[_index(text, each["range"][end]) for end in ("start", "end")] for each in edits]
-        for (start, end), each in sorted(zip(places, edits, strict=True), key=lambda one: one[0], reverse=True):
+        for each in sorted(edits, key=lambda one: -_index(text, one["range"]["start"])):
+            start, end = (_index(text, each["range"][side]) for side in ("start", "end"))
             self.change(name, start, end, each["newText"])
 
 
-T0 = time.monotonic()
-
-
-def play(client: LspClient, folder: Path, scene: Scene) -> None:
-    wanted = {scene.file: (folder / scene.file).read_text("utf-8")}
-    at = wanted[scene.file].index(scene.before) + len(scene.before)
-    wanted[scene.file] = wanted[scene.file][:at] + scene.typed + wanted[scene.file][at + len(scene.old) :]
-    for file, old, new in scene.lines:
-        wanted.setdefault(file, (folder / file).read_text("utf-8"))
-        assert wanted[file].count(old) == 1, old
-        wanted[file] = wanted[file].replace(old, new)
-    person = Person(client, folder)
-    time.sleep(float(os.environ.get('READ','0')))
+def play(person: Person, scene: Scene) -> None:
+    """Type what a scene says, and take what is offered until all of its lines are changed."""
+    wanted = scene.texts(person.folder)
     person.type(scene)
     end = time.monotonic() + WITHIN_S
-    while person.texts != wanted:
-        assert time.monotonic() < end, person.texts
-        if not person.take():
+    while (texts := {each: person.texts.get(each) for each in wanted}) != wanted:
+        assert time.monotonic() < end, texts
+        if not person.press_tab():
             time.sleep(0.1)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    import shutil
-
-    shutil.copytree(TOUR, tmp_path / "tour")
+    copy_tour(tmp_path / "tour")
     return tmp_path / "tour"
 
 
+@pytest.fixture
+def real_client(
+    tmp_path: Path, spawn: type[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LspProcess]:
+    """Yield the client of a language server with the real model."""
+    described = info(MODEL)
+    if described.default_variant not in ready_variants(described):
+        pytest.skip(f"no weights of {MODEL} here; 'redraft model pull {MODEL}' gets them")
+    monkeypatch.setenv("REDRAFT_RUNTIME_DIR", str(tmp_path / "run"))
+    command = [sys.executable, "-c", RUN, "lsp", "--model", MODEL]
+    client = LspProcess({}, tmp_path, spawn, command)
+    yield client
+    client.end()
+
+
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.file)
-def test_a_scene_is_carried_through_by_rule(folder: Path, scene: Scene, spawn: Any) -> None:
+@pytest.mark.usefixtures("spawn")
+def test_a_scene_is_carried_through_by_rule(folder: Path, scene: Scene) -> None:
     with lsp_client({"rules": True}) as client:
-        play(client, folder, scene)
+        play(Person(client, folder), scene)
+
+
+def test_the_real_model_plays_all_scenes(folder: Path, real_client: LspProcess) -> None:
+    person = Person(real_client, folder)
+    for scene in SCENES:
+        play(person, scene)
+    person.type(LAST)
+    end = time.monotonic() + WITHIN_S
+    while not (items := person.ask("textDocument/inlineCompletion")["items"]):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert items[0]["insertText"] == "words, key=len)"
+
+
+def test_each_file_names_the_next_one(folder: Path) -> None:
+    names = sorted(each.name for each in folder.iterdir())
+    firsts = [scene.file for scene in (*SCENES, LAST)]
+    assert sorted({*firsts, *(file for scene in SCENES for file, *_ in scene.lines)}) == names
+    for number, (name, following) in enumerate(zip(firsts, [*firsts[1:], ""], strict=True), 1):
+        first, second = (folder / name).read_text("utf-8").split("\n")[:2]
+        assert first[2:].lstrip().startswith(f"Scene {number} of {len(firsts)}. ")
+        assert second[2:].lstrip().startswith("Offered: ") and second.endswith(following)
+
+
+@pytest.mark.usefixtures("spawn")
+def test_the_command_prints_the_first_file(tmp_path: Path) -> None:
+    code, out, err = call("tour", str(tmp_path / "new" / "tour"))
+    assert (code, out) == (0, f"{tmp_path / 'new' / 'tour' / 'tour1_parameter.py'}\n")
+    assert "its first lines" in err
+
+
+def test_changed_files_stay_and_lost_ones_return(folder: Path) -> None:
+    (folder / "tour1_parameter.py").write_text("mine\n", "utf-8")
+    (folder / "tour2_desk.py").unlink()
+    assert copy_tour(folder) == (folder / "tour1_parameter.py", ["tour1_parameter.py"])
+    assert (folder / "tour1_parameter.py").read_text("utf-8") == "mine\n"
+    assert "price(seats)" in (folder / "tour2_desk.py").read_text("utf-8")
+
+
+def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("mine\n", "utf-8")
+    for each in (tmp_path, tmp_path / "mine.py"):
+        with pytest.raises(SettingsError, match=r"(another|new) folder"):
+            copy_tour(each)
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.py"]
