@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from support.editors.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, needs_neovim
+from pathlib import Path
+
+from support.editors.lsp_process import command_with_tour
+from support.editors.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, needs_neovim, neovim
 
 pytestmark = needs_neovim
 
@@ -75,6 +78,24 @@ def test_eagerness_is_the_servers_to_apply(desk: NeovimDesk) -> None:
     editor.sees("g(a, b)")
     editor.command("Redraft accept")
     editor.until(lambda: editor.lines()[1] == "    g(a, b)")
+
+
+def test_the_tour_opens_and_its_files_are_a_workspace(tmp_path: Path) -> None:
+    command = command_with_tour(tmp_path)
+    with neovim(
+        tmp_path, "", f'{{ "{command}", "lsp" }}', attached=False, size=(120, 24)
+    ) as editor:
+        editor.command("Redraft tour")
+        editor.sees("Scene 1 of 6")
+        assert editor.lua("return vim.fn.expand('%:p')") == str(
+            tmp_path / "redraft-tour" / "tour1_parameter.py"
+        )
+        editor.command("edit redraft-tour/tour3_colours.ts | set filetype=typescript")
+        editor.attached()
+        editor.keys("/^export function mix<CR>wwcwblend<Esc>")
+        editor.sees("rename mix → blend in 4 places (2 files)")
+        editor.command(f"cd {tmp_path / 'project'} | Redraft tour ../project")
+        editor.sees("has other files")
 
 
 def test_why_and_status_answer_what_people_ask(desk: NeovimDesk) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.editors.lsp_process import SERVER
+from support.editors.lsp_process import SERVER, command_with_tour
 from support.editors.vscode_desk import (
     STATUS,
     Open,
@@ -101,6 +101,18 @@ def test_the_server_is_installed_with_a_tool(project: Open, request: pytest.Fixt
         w.type_until_ghost("z + ", "math.pi")
         *_, wanted = (w.studio.tools / "uv.told").read_text().splitlines()
         assert wanted == "redraft[cpu] @ file:///somewhere/my%20redraft"
+
+
+def test_the_tour_opens_in_a_window_with_its_first_file(project: Open, tmp_path: Path) -> None:
+    with project("x", settings={"redraft.server.path": str(command_with_tour(tmp_path))}) as w:
+        w.evaluate("void (window.open = url => { window.opened = String(url); return window; })")
+        w.command("Redraft: Take the Tour")
+        url = w.until("window.opened")
+        assert url.endswith("/redraft-tour")
+        w.evaluate(f"void setTimeout(() => location.assign({json.dumps(url)}))")
+        w.until(
+            "document.querySelector('.tab.active')?.dataset.resourceName === 'tour1_parameter.py'"
+        )
 
 
 def _script(path: Path, text: str) -> None:
