@@ -17,7 +17,7 @@ import { change, clientSettings, SECTION } from './settings';
 import { Speech } from './speech';
 import { Statistics } from './statistics';
 import { StatusItem } from './status';
-import { openFirst, takeTour } from './tour';
+import { showFirst, takeTour } from './tour';
 
 /** Time that the result of a gesture stays in the status bar, ms. */
 const MESSAGE_MS = 8_000;
@@ -29,7 +29,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const redraft = new Redraft(context);
   context.subscriptions.push(redraft);
   void redraft.start(); // not awaited: a server that hangs must not delay the start of VS Code
-  void openFirst(context.globalState);
+  void showFirst();
 }
 
 class Redraft implements vscode.Disposable {
@@ -131,7 +131,7 @@ class Redraft implements vscode.Disposable {
       read: () => this.speech.read(),
       menu: () => showMenu(actions),
       why: () => why(actions),
-      tour: () => takeTour(actions, this.context.globalState),
+      tour: () => takeTour(actions),
       chooseModel: () => chooseModel(actions),
       chooseEagerness: () => chooseEagerness(actions),
       toggleSubtle: () => change('subtle', !clientSettings().subtle),

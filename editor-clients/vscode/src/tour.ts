@@ -8,32 +8,29 @@ import * as vscode from 'vscode';
 import { messageOf } from './client';
 import { type Actions, output } from './menu';
 
-/** Key of the file to open in the next window. */
-const FIRST = 'tour';
+const FOLDER = path.join(os.homedir(), 'redraft-tour');
+const FIRST = vscode.Uri.file(path.join(FOLDER, 'tour1_parameter.py'));
 
 /** Copy the tour and open its folder. Files that the user changed stay as they are. */
-export async function takeTour(actions: Actions, state: vscode.Memento): Promise<void> {
+export async function takeTour(actions: Actions): Promise<void> {
   const command = await actions.command();
   if (!command) return actions.install();
   try {
-    const first = (await output(command, 'tour', path.join(os.homedir(), 'redraft-tour'))).trim();
-    await state.update(FIRST, first);
-    const { workspaceFolders } = vscode.workspace;
-    if (isHere(first)) return await openFirst(state);
-    const forceNewWindow = workspaceFolders !== undefined;
-    await vscode.commands.executeCommand('vscode.openFolder', vscode.Uri.file(path.dirname(first)), { forceNewWindow });
+    await output(command, 'tour', FOLDER);
+    if (isHere()) return void (await vscode.window.showTextDocument(FIRST));
+    const forceNewWindow = vscode.workspace.workspaceFolders !== undefined;
+    await vscode.commands.executeCommand('vscode.openFolder', vscode.Uri.file(FOLDER), { forceNewWindow });
   } catch (error) {
     void vscode.window.showErrorMessage(`Redraft: the tour cannot be opened: ${messageOf(error)}`);
   }
 }
 
-/** Open the first file, in the window that was opened for it. */
-export async function openFirst(state: vscode.Memento): Promise<void> {
-  const first = state.get<string>(FIRST);
-  if (!first || !isHere(first)) return;
-  await state.update(FIRST, undefined);
-  await vscode.window.showTextDocument(vscode.Uri.file(first));
+/** In a window of the tour without a file, open the first one: `openFolder` does not take files. */
+export async function showFirst(): Promise<void> {
+  if (isHere() && vscode.window.tabGroups.all.every(({ tabs }) => !tabs.length)) {
+    await vscode.window.showTextDocument(FIRST);
+  }
 }
 
-const isHere = (first: string): boolean =>
-  vscode.workspace.workspaceFolders?.[0]?.uri.fsPath === vscode.Uri.file(path.dirname(first)).fsPath;
+const isHere = (): boolean =>
+  vscode.workspace.workspaceFolders?.[0]?.uri.fsPath === vscode.Uri.file(FOLDER).fsPath;
