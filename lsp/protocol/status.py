@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -24,6 +26,7 @@ StatusKind = Literal["Normal", "Warning", "Error", "Inactive"]
 
 _LOOK_S = 0.5  # between two looks at a model on its way: often enough to see a bar move
 _CREATE_S = 5.0  # for the client to make a progress bar
+_PACE_S, _LEAST_PACE_S = 30.0, 3.0  # of a download: how long it is looked at, and at least
 _LOOK_LATER_S = 5.0  # where the engine cannot be reached or the model is not to be had
 
 _NAMES: dict[Task, tuple[str, str]] = {
@@ -150,9 +153,39 @@ class StatusLine:
             self.tell("idle")
 
 
-def describe(status: ModelStatus) -> tuple[str, StatusKind]:
-    """Return one sentence on the model, for people."""
+class TimeLeft:
+    """Estimate of the time that a download or a load still takes, from its last half minute."""
+
+    def __init__(self) -> None:
+        self._seen = deque[tuple[float, float]]()  # seconds, and the share done by then
+
+    def text(self, now_s: float, share: float | None) -> str:
+        """Return the time left, such as "40 s left"; "" while it cannot be estimated.
+
+        Args:
+            share: done now, 0 to 1; less than before: of the next state; None: unknown.
+        """
+        if share is None or (self._seen and share < self._seen[-1][1]):
+            self._seen.clear()
+        if share is None:
+            return ""
+        self._seen.append((now_s, share))
+        while len(self._seen) > 2 and self._seen[0][0] < now_s - _PACE_S:
+            self._seen.popleft()
+        began_s, done = self._seen[0]
+        if now_s - began_s < _LEAST_PACE_S or share == done:
+            return ""
+        left_s = (1 - share) * (now_s - began_s) / (share - done)
+        if left_s > 3600:
+            return "more than an hour left"
+        return f"{ceil(left_s)} s left" if left_s < 90 else f"{left_s / 60:.0f} min left"
+
+
+def describe(status: ModelStatus, left: str = "") -> tuple[str, StatusKind]:
+    """Return one sentence on the model, for people; ``left``: the time that its load takes."""
     share = "" if status.progress is None else f" {status.progress:.0%}".replace("%", " %")
+    done = status.message.removeprefix("download ") if status.state == "downloading" else ""
+    share += f" ({', '.join(filter(None, (done, left)))})" if done or left else ""
     detail = f": {status.message}" if status.message else ""
     sentences: dict[str, tuple[str, StatusKind]] = {
         "absent": (f"no model yet{detail}", "Warning"),
@@ -194,7 +227,7 @@ class ModelWatch:
                 await self._task
 
     async def _watch(self, only_if_loading: bool) -> None:
-        bar = ""  # token of the progress bar
+        bar, left = "", TimeLeft()  # token of the progress bar
         try:
             while True:
                 status = await self.look()
@@ -204,7 +237,8 @@ class ModelWatch:
                 if only_if_loading and status.can_answer:
                     return
                 only_if_loading = False
-                message, kind = describe(status)
+                now_s = asyncio.get_running_loop().time()
+                message, kind = describe(status, left.text(now_s, status.progress))
                 self.waiting = "" if status.can_answer else message
                 self._line.tell(message, kind)
                 if status.can_answer:
