@@ -4,6 +4,9 @@ return {
   cmd = { "redraft", "lsp" },
   root_markers = { "tour1_parameter.py", ".git" }, -- the tour is a workspace
   workspace_required = false,
+  before_init = function()
+    require("redraft.status").starting()
+  end,
   handlers = {
     didChangeStatus = function(_, status)
       require("redraft.status").update(status)

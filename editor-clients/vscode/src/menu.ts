@@ -194,11 +194,11 @@ export async function record(server: Server): Promise<void> {
   }
 }
 
-function always({ log, start, install, server }: Actions): Entry[] {
+function always({ log, start, install, server, status }: Actions): Entry[] {
   return [
     separator('server'),
     { label: '$(book) Take the tour', description: 'six small scenes', run: () => vscode.commands.executeCommand('redraft.tour') },
-    ...(server.running ? [] : [{ label: '$(cloud-download) Install the server', run: install }]),
+    ...(status.last.kind === 'Error' && !server.running ? [{ label: '$(cloud-download) Install the server', run: install }] : []),
     { label: '$(refresh) Restart', run: start },
     { label: '$(output) Open log', run: () => log.show() },
     {

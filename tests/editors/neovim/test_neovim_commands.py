@@ -98,6 +98,22 @@ def test_the_tour_opens_and_its_files_are_a_workspace(tmp_path: Path) -> None:
         editor.sees("has other files")
 
 
+def test_a_server_that_starts_is_not_called_off(tmp_path: Path) -> None:
+    command = command_with_tour(tmp_path)
+    command.write_text(command.read_text().replace("\nexec ", "\nsleep 3; exec "))
+    with neovim(tmp_path, "x = 1\n", f'{{ "{command}" }}', attached=False) as editor:
+        line = "return require('redraft').statusline()"
+        editor.until(lambda: editor.lua(line) == "Redraft: the server is starting")
+        assert editor.lua("return require('redraft').status()") == "starting"
+        editor.command("Redraft stats")
+        editor.sees("Redraft: the server is starting")
+        seen = set()
+        editor.until(lambda: seen.add(editor.lua(line)) or "Redraft" in seen)
+        assert not [each for each in seen if "off" in each]
+        editor.command("Redraft restart")
+        assert editor.lua(line) == "Redraft: the server is starting"
+
+
 def test_why_and_status_answer_what_people_ask(desk: NeovimDesk) -> None:
     editor = desk.open("x = 1\n", edits())
     editor.keys("ggA0<Esc>")

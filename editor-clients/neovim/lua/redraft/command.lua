@@ -43,6 +43,9 @@ end
 local function ask_server(name, arguments, done)
   local running = client.any()
   if not running then
+    if status.state.starting then
+      return say(status.why())
+    end
     require("redraft.server").explain()
     return complain("no server is running; :checkhealth redraft tells more")
   end
