@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
@@ -18,11 +18,13 @@ from redraft.model.errors import RedraftError
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import ModelStatus, Predictor, Task
 
+from ..documents.positions import Position
 from ..workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
 StatusKind = Literal["Normal", "Warning", "Error", "Inactive"]
+Place = tuple[str, int, Position]  # URI of a document, its revision, and the cursor
 
 _LOOK_S = 0.5  # between two looks at a model on its way: often enough to see a bar move
 _CREATE_S = 5.0  # for the client to make a progress bar
@@ -52,7 +54,7 @@ def sentence(task: Task, abstained: Abstain) -> str:
 class _Report:
     """Result of the last request of one task."""
 
-    place: Hashable  # document, its revision and the cursor
+    place: Place
     message: str
     kind: StatusKind = "Normal"
     is_shown: bool = False
@@ -81,17 +83,17 @@ class StatusLine:
         """Return the result of the last request of a task, "" where there was none."""
         return self._reports[task].message if task in self._reports else ""
 
-    def reasons(self) -> list[str]:
-        """Return why the last requests showed nothing."""
-        found = (each.message for each in self._reports.values() if not each.is_shown)
-        return list(dict.fromkeys(found))
+    def reasons(self, uri: str, revision: int) -> list[str]:
+        """Return why the last requests about a text showed nothing."""
+        now = (each for each in self._reports.values() if each.place[:2] == (uri, revision))
+        return list(dict.fromkeys(each.message for each in now if not each.is_shown))
 
-    def show(self, task: Task, place: Hashable, unsure: str) -> None:
+    def show(self, task: Task, place: Place, unsure: str) -> None:
         """Say that a suggestion is shown; ``unsure``: why it would be hidden without a gesture."""
         doubt = f", though unsure: {unsure}" if unsure else ""
         self._report(task, _Report(place, f"{_NAMES[task][1]} shown{doubt}.", is_shown=True))
 
-    def abstain(self, task: Task, place: Hashable, abstained: Abstain) -> None:
+    def abstain(self, task: Task, place: Place, abstained: Abstain) -> None:
         """Say why nothing is shown."""
         kind: StatusKind = "Inactive" if abstained.is_lasting else "Normal"
         message, can_reveal = sentence(task, abstained), abstained.is_revealable
