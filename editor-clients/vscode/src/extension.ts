@@ -126,8 +126,8 @@ class Redraft implements vscode.Disposable {
       },
       rejectSuggestion: () => this.reject(),
       suggest: () => this.suggest(),
-      nextAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Next')),
-      previousAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Previous')),
+      nextAlternative: () => this.another('Next'),
+      previousAlternative: () => this.another('Previous'),
       read: () => this.speech.read(),
       menu: () => showMenu(actions),
       why: () => why(actions),
@@ -170,6 +170,18 @@ class Redraft implements vscode.Disposable {
     const lineHasCode = !!editor?.document.lineAt(editor.selection.active.line).text.trim();
     if (before && lineHasCode) await this.ghost.yieldToEdit();
     else this.edits.yieldToGhost();
+  }
+
+  /** Show another suggestion in place of the one that is shown, or say that there is none. */
+  private async another(to: 'Next' | 'Previous'): Promise<void> {
+    const { edits, ghost } = this;
+    if (edits.visible) {
+      const before = edits.change;
+      await edits.ask(true, true);
+      if (before === edits.change) this.say('there is no other edit here');
+    } else if (!(await ghost.another(to))) {
+      this.say('there is no other text here');
+    }
   }
 
   /** Reject the suggestion, and ask for another. */

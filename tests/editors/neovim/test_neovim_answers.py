@@ -242,3 +242,26 @@ def test_what_stands_in_the_way_is_said_once_and_so_is_its_end(desk: NeovimDesk,
     )
     assert editor.notices() == ["Redraft: model still downloading 3 %", "Redraft: ready: fake"]
     editor.lua("require('redraft.notices').patience_ms = 3000")
+
+
+def test_reasons_are_those_of_the_present_moment(desk: NeovimDesk) -> None:
+    editor = desk.open("f(1)\ng(2)\nh(2)\n", edits(("g(2)", "g(2, 3)"), ("h(2)", "h(2, 3)")))
+    editor.keys("f)i, 3<Esc>")
+    editor.sees("g(2, 3)")
+    assert editor.why() == "next edit shown"
+    editor.command("Redraft accept")
+    editor.sees("h(2, 3)")
+    editor.command("Redraft accept")
+    editor.has("f(1, 3)", "g(2, 3)", "h(2, 3)")
+    editor.until(lambda: "would change nothing" in editor.why())  # the chain has ended
+    editor.keys("u")
+    editor.has("f(1, 3)", "g(2, 3)", "h(2)")
+    editor.until(lambda: "you just undid" in editor.why())
+    editor.keys("<C-r>")
+    editor.has("f(1, 3)", "g(2, 3)", "h(2, 3)")
+    editor.until(lambda: "you just undid or redid" in editor.why())
+    editor = desk.open("f(1)\ng(2)\n", edits(("g(2)", "g(2, 3)")))
+    editor.keys("f)i, 3<Esc>")
+    editor.sees("g(2, 3)")
+    editor.command("Redraft reject")
+    editor.until(lambda: "you rejected a suggestion here" in editor.why())

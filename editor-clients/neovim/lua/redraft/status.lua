@@ -36,9 +36,15 @@ function M.say(message, kind)
   set({ message = message, kind = kind or "Warning" })
 end
 
---- Say that the server starts, until its first status.
+--- Say that the server starts, until it is `attached` to a buffer.
 function M.starting()
   set({ message = "the server is starting", starting = true })
+end
+
+function M.attached()
+  if M.state.starting then
+    set({})
+  end
 end
 
 local WORDS = { Warning = "waiting", Error = "error", Inactive = "paused" }
