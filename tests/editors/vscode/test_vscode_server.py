@@ -12,9 +12,11 @@ import psutil
 import pytest
 from support.editors.lsp_process import SERVER, command_with_tour
 from support.editors.vscode_desk import (
+    CALL,
     STATUS,
     Open,
     Window,
+    change_signature,
 )
 from support.editors.vscode_studio import missing
 
@@ -156,3 +158,18 @@ def test_in_ten_thousand_lines_keys_arrive_and_ghost_text_is_shown(project: Open
         w.type(text, 60)
         w.await_ghost("math.pi")
         assert f"\n{text}" in w.saved("a.py")
+
+
+def test_reasons_are_those_of_the_present_moment(project: Open) -> None:
+    with project(edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("→ line 13: `pi` was added to `area`")
+        w.press("Alt+]")
+        w.until("document.body.innerText.includes('there is no other edit here')")
+        w.await_hint("→ line 13: `pi` was added to `area`")
+        w.press("Alt+Backspace")
+        w.await_no_hint()
+        w.await_status("you rejected a suggestion here")
+        w.await_reason("rejected; it does not come back")
+        w.press("Control+z")
+        w.await_status("you just undid or redid a change")
