@@ -232,15 +232,19 @@ def test_notices_can_be_switched_off(tmp_path: Path) -> None:
 def test_what_stands_in_the_way_is_said_once_and_so_is_its_end(desk: NeovimDesk, kind: str) -> None:
     editor = desk.open("x = 1\n")
     editor.lua("require('redraft.notices').patience_ms = 0")
-    for share in (3, 40):
-        told = {"busy": False, "kind": kind, "message": f"model still downloading {share} %"}
+    for share, left in ((3, "2 min"), (40, "50 s")):
+        message = f"model still downloading {share} % ({left} left)"
+        told = {"busy": False, "kind": kind, "message": message}
         editor.lua("require('redraft.status').update(...)", told)
         editor.until(lambda: editor.notices() != [])
     editor.lua(
         "require('redraft.status').update(...)",
         {"busy": False, "kind": "Normal", "message": "ready: fake"},
     )
-    assert editor.notices() == ["Redraft: model still downloading 3 %", "Redraft: ready: fake"]
+    assert editor.notices() == [
+        "Redraft: model still downloading 3 % (2 min left)",
+        "Redraft: ready: fake",
+    ]
     editor.lua("require('redraft.notices').patience_ms = 3000")
 
 

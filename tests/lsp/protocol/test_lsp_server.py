@@ -180,7 +180,7 @@ def test_a_loading_model_shows_progress_if_possible() -> None:
         assert client.until("$/progress")["params"]["value"]["kind"] == "end"
 
 
-def test_a_download_says_its_megabytes_and_the_time_left() -> None:
+def test_a_download_says_its_megabytes() -> None:
     at = [{**loading(share), "state": "downloading"} for share in (0.2, 0.3, 0.4)]
     for status, done in zip(at, (100, 150, 200), strict=True):
         status["message"] = f"download {done} of 500 MB"

@@ -26,7 +26,7 @@ READ_S = 1.0  # for the comment; the server reads the folder meanwhile
 
 @dataclass(frozen=True)
 class Scene:
-    """What a person types in a scene, and the lines that change when every offer is taken."""
+    """Keys that a person types, and the lines that change when every offer is taken."""
 
     file: str
     before: str  # the text in front of the place
@@ -95,7 +95,7 @@ def _index(text: str, at: dict[str, int]) -> int:
 
 
 class Person:
-    """A person who plays the tour in their own folder; every character is of ASCII."""
+    """A person who plays the tour in a folder; every text that they change is of ASCII."""
 
     def __init__(self, client: LspClient, folder: Path) -> None:
         self.client, self.folder = client, folder
@@ -122,7 +122,7 @@ class Person:
         self.client.notify("textDocument/didChange", params)
 
     def type(self, scene: Scene) -> None:
-        """Do what the comment of a scene says, key by key."""
+        """Type what the comment of a scene says, key by key."""
         if scene.file not in self.texts:
             self.open(scene.file)
         time.sleep(READ_S)
