@@ -205,6 +205,7 @@ class NextEdit:
         own: Question | None = None
         comment: Offer | None = None
         objections: list[Abstain] = []
+        unchanged: list[str] = []  # places elsewhere where nothing is to be changed
         for question in questions(snapshot, self._workspace.context, self._schedule):
             is_own, answer = question.about is None, self._predictions.look_up(question)
             own = question if is_own else own
@@ -221,6 +222,8 @@ class NextEdit:
             if isinstance(decision, Abstain):
                 objection = question.with_place(decision)
                 objections.insert(0 if is_own else len(objections), objection)
+                if decision.kind == "nothing_to_do" and not is_own:
+                    unchanged.append(question.where)
             elif is_own and decision.suggestion.is_prose:
                 comment = decision  # code comes first
             else:
@@ -228,6 +231,9 @@ class NextEdit:
         if comment is not None:
             return comment
         objection = next((one for one in objections if one.kind != "nothing_to_do"), objections[0])
+        if own is not None and objection.kind == "nothing_to_do" and unchanged:
+            reason = f"{objection.reason.rstrip('.')}, nor in {' or '.join(unchanged)}"
+            objection = replace(objection, reason=reason)
         if own is None or snapshot.accepted is not None:
             return objection
         decision = self._reveal(own, objection)  # 3. what only a gesture shows

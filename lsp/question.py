@@ -88,14 +88,17 @@ class Question:
         snapshot = self.snapshot
         return snapshot.above_hash if self.task == "infill" else snapshot.context_hash
 
+    @property
+    def where(self) -> str:
+        """The place for people, such as "line 7" or "shop.py, line 7"."""
+        place, line = self.snapshot, f"line {self.snapshot.line + 1}"
+        return line if place.uri == place.asked_from.uri else f"{place.path}, {line}"
+
     def with_place(self, objection: Abstain) -> Abstain:
         """Return why nothing is shown here, with the place."""
         if self.about is None or objection.kind == "target_changed":
             return objection
-        place, user = self.snapshot, self.snapshot.asked_from
-        line = f"line {place.line + 1}"
-        where = line if place.uri == user.uri else f"{place.path}, {line}"
-        return replace(objection, reason=f"in {where}, {objection.reason}")
+        return replace(objection, reason=f"in {self.where}, {objection.reason}")
 
 
 @dataclass(frozen=True, eq=False)

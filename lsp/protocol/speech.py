@@ -29,7 +29,8 @@ def describe(server: RedraftServer, document: Document, cursor: int) -> dict[str
     shown = outcomes.find_shown(document.uri) or outcomes.find_seen_from(document.uri)
     sentence = _sentence(server, shown, document, cursor) if shown is not None else ""
     if shown is None or not sentence:
-        return {"id": "", "text": " ".join(("Nothing is suggested here.", *server.line.reasons()))}
+        reasons = server.line.reasons(document.uri, document.revision)
+        return {"id": "", "text": " ".join(("Nothing is suggested here.", *reasons))}
     return {"id": shown.id, "text": f"{'Unsure. ' if shown.unsure else ''}{sentence}"}
 
 

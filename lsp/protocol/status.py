@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Hashable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -16,14 +18,17 @@ from redraft.model.errors import RedraftError
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import ModelStatus, Predictor, Task
 
+from ..documents.positions import Position
 from ..workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
 StatusKind = Literal["Normal", "Warning", "Error", "Inactive"]
+Place = tuple[str, int, Position]  # URI of a document, its revision, and the cursor
 
 _LOOK_S = 0.5  # between two looks at a model on its way: often enough to see a bar move
 _CREATE_S = 5.0  # for the client to make a progress bar
+_PACE_S, _LEAST_PACE_S = 30.0, 3.0  # of a download: how long it is looked at, and at least
 _LOOK_LATER_S = 5.0  # where the engine cannot be reached or the model is not to be had
 
 _NAMES: dict[Task, tuple[str, str]] = {
@@ -49,7 +54,7 @@ def sentence(task: Task, abstained: Abstain) -> str:
 class _Report:
     """Result of the last request of one task."""
 
-    place: Hashable  # document, its revision and the cursor
+    place: Place
     message: str
     kind: StatusKind = "Normal"
     is_shown: bool = False
@@ -78,17 +83,17 @@ class StatusLine:
         """Return the result of the last request of a task, "" where there was none."""
         return self._reports[task].message if task in self._reports else ""
 
-    def reasons(self) -> list[str]:
-        """Return why the last requests showed nothing."""
-        found = (each.message for each in self._reports.values() if not each.is_shown)
-        return list(dict.fromkeys(found))
+    def reasons(self, uri: str, revision: int) -> list[str]:
+        """Return why the last requests about a text showed nothing."""
+        now = (each for each in self._reports.values() if each.place[:2] == (uri, revision))
+        return list(dict.fromkeys(each.message for each in now if not each.is_shown))
 
-    def show(self, task: Task, place: Hashable, unsure: str) -> None:
+    def show(self, task: Task, place: Place, unsure: str) -> None:
         """Say that a suggestion is shown; ``unsure``: why it would be hidden without a gesture."""
         doubt = f", though unsure: {unsure}" if unsure else ""
         self._report(task, _Report(place, f"{_NAMES[task][1]} shown{doubt}.", is_shown=True))
 
-    def abstain(self, task: Task, place: Hashable, abstained: Abstain) -> None:
+    def abstain(self, task: Task, place: Place, abstained: Abstain) -> None:
         """Say why nothing is shown."""
         kind: StatusKind = "Inactive" if abstained.is_lasting else "Normal"
         message, can_reveal = sentence(task, abstained), abstained.is_revealable
@@ -150,9 +155,39 @@ class StatusLine:
             self.tell("idle")
 
 
-def describe(status: ModelStatus) -> tuple[str, StatusKind]:
-    """Return one sentence on the model, for people."""
+class TimeLeft:
+    """Estimate of the time that a download or a load still takes, from its last half minute."""
+
+    def __init__(self) -> None:
+        self._seen = deque[tuple[float, float]]()  # seconds, and the share done by then
+
+    def text(self, now_s: float, share: float | None) -> str:
+        """Return the time left, such as "40 s left"; "" while it cannot be estimated.
+
+        Args:
+            share: done now, 0 to 1; less than before: of the next state; None: unknown.
+        """
+        if share is None or (self._seen and share < self._seen[-1][1]):
+            self._seen.clear()
+        if share is None:
+            return ""
+        self._seen.append((now_s, share))
+        while len(self._seen) > 2 and self._seen[0][0] < now_s - _PACE_S:
+            self._seen.popleft()
+        began_s, done = self._seen[0]
+        if now_s - began_s < _LEAST_PACE_S or share == done:
+            return ""
+        left_s = (1 - share) * (now_s - began_s) / (share - done)
+        if left_s > 3600:
+            return "more than an hour left"
+        return f"{ceil(left_s)} s left" if left_s < 90 else f"{left_s / 60:.0f} min left"
+
+
+def describe(status: ModelStatus, left: str = "") -> tuple[str, StatusKind]:
+    """Return one sentence on the model, for people; ``left``: the time that its load takes."""
     share = "" if status.progress is None else f" {status.progress:.0%}".replace("%", " %")
+    done = status.message.removeprefix("download ") if status.state == "downloading" else ""
+    share += f" ({', '.join(filter(None, (done, left)))})" if done or left else ""
     detail = f": {status.message}" if status.message else ""
     sentences: dict[str, tuple[str, StatusKind]] = {
         "absent": (f"no model yet{detail}", "Warning"),
@@ -194,7 +229,7 @@ class ModelWatch:
                 await self._task
 
     async def _watch(self, only_if_loading: bool) -> None:
-        bar = ""  # token of the progress bar
+        bar, left = "", TimeLeft()  # token of the progress bar
         try:
             while True:
                 status = await self.look()
@@ -204,7 +239,8 @@ class ModelWatch:
                 if only_if_loading and status.can_answer:
                     return
                 only_if_loading = False
-                message, kind = describe(status)
+                now_s = asyncio.get_running_loop().time()
+                message, kind = describe(status, left.text(now_s, status.progress))
                 self.waiting = "" if status.can_answer else message
                 self._line.tell(message, kind)
                 if status.can_answer:

@@ -321,9 +321,10 @@ async def _engine_process(settings: Settings) -> list[Finding]:
     try:
         status = await remote.status()
         memory = psutil.Process(endpoint.pid).memory_info().rss
+        share = "" if status.progress is None else f" {status.progress:.0%}".replace("%", " %")
         what = (
             f"process {endpoint.pid}, release {endpoint.release}, {status.model} "
-            f"{status.provider}: {status.state}, {memory / 1e6:.0f} MB"
+            f"{status.provider}: {status.state}{share}, {memory / 1e6:.0f} MB of memory"
         )
         if status.state == "failed":
             return [Finding("problem", subject, what, status.message or str(meeting.log_file))]

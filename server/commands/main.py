@@ -25,6 +25,7 @@ from .options import RUNNING, Model, Running, load, with_options
 from .personal_gate import app as gate_app
 from .record import app as record_app
 from .stats import stats
+from .tour import tour
 
 if TYPE_CHECKING:
     from redraft.model.records import Predictor
@@ -328,6 +329,7 @@ def stop() -> None:
         out.print("no engine process is running", markup=False)
 
 
+app.command(rich_help_panel=DAILY)(tour)
 app.command(rich_help_panel=DAILY)(chat)
 app.add_typer(models, name="model", rich_help_panel=MODELS)
 app.command(rich_help_panel=LEARNING)(stats)

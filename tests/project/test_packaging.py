@@ -52,7 +52,7 @@ def test_the_wheel_holds_every_module_and_data_file(wheel: zipfile.ZipFile) -> N
     data = [*(ROOT / "model/shipped").iterdir(), *(ROOT / "model/configs").glob("*.toml")]
     data += (ROOT / "evals/sources/scenarios").glob("*.toml")
     data.append(ROOT / "evals/steps/scenes.jsonl")
-    data += (ROOT / "server/playground").iterdir()
+    data += [*(ROOT / "server/playground").iterdir(), *(ROOT / "server/tour").iterdir()]
     data += (ROOT / "model/places").glob("ranker.[ms]*")
     clients, carried = ROOT / "editor-clients", {"/".join(n.split("/")[2:]) for n in packed}
     for path in (*(clients / "neovim").rglob("*.lua"), *(clients / "vscode/bundle").iterdir()):

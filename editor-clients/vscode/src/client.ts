@@ -206,7 +206,7 @@ export class Server implements vscode.Disposable {
    * @throws the message of the server if it refuses.
    */
   async command<T>(command: string, ...args: unknown[]): Promise<T> {
-    if (!this.running) throw new Error('the server is not running');
+    if (!this.running) throw new Error(`the server is ${this.client ? 'starting' : 'not running'}`);
     return this.client!.sendRequest<T>('workspace/executeCommand', { command, arguments: args });
   }
 }

@@ -17,6 +17,7 @@ import { change, clientSettings, SECTION } from './settings';
 import { Speech } from './speech';
 import { Statistics } from './statistics';
 import { StatusItem } from './status';
+import { showFirst, takeTour } from './tour';
 
 /** Time that the result of a gesture stays in the status bar, ms. */
 const MESSAGE_MS = 8_000;
@@ -28,6 +29,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const redraft = new Redraft(context);
   context.subscriptions.push(redraft);
   void redraft.start(); // not awaited: a server that hangs must not delay the start of VS Code
+  void showFirst();
 }
 
 class Redraft implements vscode.Disposable {
@@ -124,11 +126,12 @@ class Redraft implements vscode.Disposable {
       },
       rejectSuggestion: () => this.reject(),
       suggest: () => this.suggest(),
-      nextAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Next')),
-      previousAlternative: () => (edits.visible ? edits.ask(true, true) : ghost.another('Previous')),
+      nextAlternative: () => this.another('Next'),
+      previousAlternative: () => this.another('Previous'),
       read: () => this.speech.read(),
       menu: () => showMenu(actions),
       why: () => why(actions),
+      tour: () => takeTour(actions),
       chooseModel: () => chooseModel(actions),
       chooseEagerness: () => chooseEagerness(actions),
       toggleSubtle: () => change('subtle', !clientSettings().subtle),
@@ -167,6 +170,18 @@ class Redraft implements vscode.Disposable {
     const lineHasCode = !!editor?.document.lineAt(editor.selection.active.line).text.trim();
     if (before && lineHasCode) await this.ghost.yieldToEdit();
     else this.edits.yieldToGhost();
+  }
+
+  /** Show another suggestion in place of the one that is shown, or say that there is none. */
+  private async another(to: 'Next' | 'Previous'): Promise<void> {
+    const { edits, ghost } = this;
+    if (edits.visible) {
+      const before = edits.change;
+      await edits.ask(true, true);
+      if (before === edits.change) this.say('there is no other edit here');
+    } else if (!(await ghost.another(to))) {
+      this.say('there is no other text here');
+    }
   }
 
   /** Reject the suggestion, and ask for another. */

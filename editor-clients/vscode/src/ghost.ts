@@ -50,6 +50,8 @@ export class Ghost {
   private shown: Shown | undefined;
   /** True if we caused the next request of VS Code, not a gesture of the user. */
   private prompted = false;
+  /** The number of texts in the last answer. */
+  private texts = 0;
   /** The result of the last gesture. */
   private invoked: Asked | undefined;
 
@@ -108,6 +110,7 @@ export class Ghost {
     const answer = await this.ask(document, params, token);
     const items = answer?.items ?? [];
     const [item] = items;
+    if (answer) this.texts = items.length;
     if (token.isCancellationRequested) return undefined;
     if (answer) {
       const text = item?.insertText ?? '';
@@ -141,10 +144,12 @@ export class Ghost {
     await vscode.commands.executeCommand(HIDE);
   }
 
-  /** Go to another text for the cursor. VS Code asks again by itself, as by a gesture. */
-  async another(to: 'Next' | 'Previous'): Promise<void> {
+  /** Go to another text for the cursor. VS Code asks again by itself, as by a gesture. Returns whether
+   * there is one. */
+  async another(to: 'Next' | 'Previous'): Promise<boolean> {
     this.prompted = false;
     await vscode.commands.executeCommand(`editor.action.inlineSuggest.show${to}`);
+    return this.texts !== 1;
   }
 
   /** Ask the server, and again if it had another version of the text. */
@@ -243,6 +248,7 @@ export class Ghost {
   private async hide(how: string): Promise<void> {
     const { id } = this;
     this.forget();
+    this.recent.ended('Ghost text', how);
     await vscode.commands.executeCommand(HIDE);
     if (id) this.server().outcome(how, id);
   }

@@ -12,7 +12,7 @@ import { type StatusItem, worded } from './status';
 
 /** Time that the menu waits for the server before it opens without its answer, ms. */
 const PATIENCE_MS = 1_000;
-const MODELS_MS = 30_000;
+const COMMAND_MS = 30_000;
 
 const EAGERNESS = {
   low: 'only what is nearly sure',
@@ -194,10 +194,11 @@ export async function record(server: Server): Promise<void> {
   }
 }
 
-function always({ log, start, install, server }: Actions): Entry[] {
+function always({ log, start, install, server, status }: Actions): Entry[] {
   return [
     separator('server'),
-    ...(server.running ? [] : [{ label: '$(cloud-download) Install the server', run: install }]),
+    { label: '$(book) Take the tour', description: 'six small scenes', run: () => vscode.commands.executeCommand('redraft.tour') },
+    ...(status.last.kind === 'Error' && !server.running ? [{ label: '$(cloud-download) Install the server', run: install }] : []),
     { label: '$(refresh) Restart', run: start },
     { label: '$(output) Open log', run: () => log.show() },
     {
@@ -252,11 +253,7 @@ export async function chooseModel(actions: Actions): Promise<void> {
   const file = await actions.command();
   if (!file) return actions.install();
   try {
-    const { environment } = clientSettings();
-    const env = { ...process.env, ...environment };
-    const options = { env, timeout: MODELS_MS };
-    const { stdout } = await promisify(execFile)(file, ['model', 'list', '--json'], options);
-    const models = JSON.parse(stdout) as { name: string; version: string; ready: string[]; summary: string }[];
+    const models = JSON.parse(await output(file, 'model', 'list', '--json')) as { name: string; version: string; ready: string[]; summary: string }[];
     const entries = models.map(({ name, version, ready, summary }) => ({
       label: name,
       description: `${version} · ${ready.length ? `ready: ${ready.join(', ')}` : 'fetched on first use'}`,
@@ -267,6 +264,12 @@ export async function chooseModel(actions: Actions): Promise<void> {
   } catch (error) {
     void vscode.window.showErrorMessage(`Redraft: the models cannot be listed: ${messageOf(error)}`);
   }
+}
+
+/** Return what a run of the server's command prints. */
+export async function output(file: string, ...args: string[]): Promise<string> {
+  const env = { ...process.env, ...clientSettings().environment };
+  return (await promisify(execFile)(file, args, { env, timeout: COMMAND_MS })).stdout;
 }
 
 /** Return the answer of the server, or undefined if there is none in time. */

@@ -358,6 +358,12 @@ export class NextEdits implements vscode.Disposable {
     return this.shown !== undefined;
   }
 
+  /** What the edit changes, to compare it with the next one. */
+  get change(): string {
+    const { document, edit, rename } = this.shown ?? {};
+    return JSON.stringify([document?.uri, edit, rename?.label]);
+  }
+
   /** Hide it because a gesture shows ghost text. */
   yieldToGhost(): void {
     this.hide();
@@ -400,6 +406,7 @@ export class NextEdits implements vscode.Disposable {
 
   private async rename(id: string, rename: Rename, editor: vscode.TextEditor): Promise<void> {
     this.forget();
+    this.recent.ended('Next edit', ACCEPT);
     this.applying = true;
     try {
       const { edit } = await this.server().command<{ edit: RenameEdit }>(RENAME, id);
@@ -458,6 +465,7 @@ export class NextEdits implements vscode.Disposable {
 
   private done(id: string): void {
     this.forget();
+    this.recent.ended('Next edit', ACCEPT);
     this.server().outcome(ACCEPT, id);
   }
 
@@ -481,6 +489,7 @@ export class NextEdits implements vscode.Disposable {
   private end(how: string): void {
     const { shown } = this;
     this.forget();
+    this.recent.ended('Next edit', how);
     if (shown) this.server().outcome(how, shown.id);
   }
 

@@ -3,9 +3,17 @@
  */
 
 import * as vscode from 'vscode';
+import { ACCEPT, DISMISS, REJECT } from './messages';
 
 /** Most answers kept. */
 const MOST = 50;
+
+/** What became of a suggestion, by the command that reports it. */
+const ENDS: Readonly<Record<string, string>> = {
+  [ACCEPT]: 'accepted',
+  [DISMISS]: 'hidden; it may come back',
+  [REJECT]: 'rejected; it does not come back',
+};
 
 export type Kind = 'Ghost text' | 'Next edit';
 
@@ -17,7 +25,7 @@ export interface Answer {
   readonly text: string;
   /** The line of code. */
   readonly code: string;
-  readonly reason: string;
+  reason: string;
   readonly at: Date;
 }
 
@@ -29,6 +37,13 @@ export class Recent {
     return [...this.answers].reverse();
   }
 
+  /** Say what became of the suggestion of a kind that was shown. */
+  ended(kind: Kind, how: string): void {
+    for (const each of this.answers) {
+      if (each.kind === kind && each.reason === 'shown') each.reason = ENDS[how] ?? 'it was shown before';
+    }
+  }
+
   /** Keep an answer. It replaces one of the same kind for the same line. */
   add(
     kind: Kind,
@@ -37,6 +52,7 @@ export class Recent {
     text: string,
     reason: string,
   ): void {
+    this.ended(kind, '');
     const { uri } = document;
     const line = Math.min(position.line, document.lineCount - 1);
     const code = document.lineAt(line).text.trim();

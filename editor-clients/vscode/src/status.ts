@@ -29,6 +29,11 @@ export interface TimedStatus extends Status {
 
 const READY = 'ready: ';
 
+const STARTING: Status = { busy: true, kind: 'Normal', message: 'the server is starting' };
+
+/** Return a message without what changes with progress. */
+const kept = (message: string): string => message.replace(/ \([^()]*\)|\d+/g, '');
+
 /** Return the whole message, with the key that shows a hidden suggestion. */
 export function worded({ message, revealable }: Status): string {
   const text = message.startsWith(READY) ? `${message.slice(READY.length)}, ready` : message;
@@ -58,7 +63,7 @@ export class StatusItem implements vscode.Disposable {
   constructor() {
     this.item.name = 'Redraft';
     this.item.command = 'redraft.menu';
-    this.show({ busy: false, kind: 'Normal', message: 'not started yet' });
+    this.show(STARTING);
     this.item.show();
   }
 
@@ -72,6 +77,8 @@ export class StatusItem implements vscode.Disposable {
   }
 
   show(status: Status): void {
+    const { kind, message } = this.statuses.at(-1) ?? {};
+    if (kind === 'Warning' && kept(message!) === kept(status.message)) this.statuses.pop();
     this.statuses.push({ ...status, at: new Date() });
     if (this.statuses.length > MOST) this.statuses.shift();
     this.paced.tell(status);

@@ -232,13 +232,40 @@ def test_notices_can_be_switched_off(tmp_path: Path) -> None:
 def test_a_server_problem_and_its_end_are_said_once(desk: NeovimDesk, kind: str) -> None:
     editor = desk.open("x = 1\n")
     editor.lua("require('redraft.notices').patience_ms = 0")
-    for share in (3, 40):
-        told = {"busy": False, "kind": kind, "message": f"model still downloading {share} %"}
+    for share, left in ((3, "2 min"), (40, "50 s")):
+        message = f"model still downloading {share} % ({left} left)"
+        told = {"busy": False, "kind": kind, "message": message}
         editor.lua("require('redraft.status').update(...)", told)
         editor.until(lambda: editor.notices() != [])
     editor.lua(
         "require('redraft.status').update(...)",
         {"busy": False, "kind": "Normal", "message": "ready: fake"},
     )
-    assert editor.notices() == ["Redraft: model still downloading 3 %", "Redraft: ready: fake"]
+    assert editor.notices() == [
+        "Redraft: model still downloading 3 % (2 min left)",
+        "Redraft: ready: fake",
+    ]
     editor.lua("require('redraft.notices').patience_ms = 3000")
+
+
+def test_reasons_are_those_of_the_present_moment(desk: NeovimDesk) -> None:
+    editor = desk.open("f(1)\ng(2)\nh(2)\n", edits(("g(2)", "g(2, 3)"), ("h(2)", "h(2, 3)")))
+    editor.keys("f)i, 3<Esc>")
+    editor.sees("g(2, 3)")
+    assert editor.why() == "next edit shown"
+    editor.command("Redraft accept")
+    editor.sees("h(2, 3)")
+    editor.command("Redraft accept")
+    editor.has("f(1, 3)", "g(2, 3)", "h(2, 3)")
+    editor.until(lambda: "would change nothing" in editor.why())  # the chain has ended
+    editor.keys("u")
+    editor.has("f(1, 3)", "g(2, 3)", "h(2)")
+    editor.until(lambda: "you just undid" in editor.why())
+    editor.keys("<C-r>")
+    editor.has("f(1, 3)", "g(2, 3)", "h(2, 3)")
+    editor.until(lambda: "you just undid or redid" in editor.why())
+    editor = desk.open("f(1)\ng(2)\n", edits(("g(2)", "g(2, 3)")))
+    editor.keys("f)i, 3<Esc>")
+    editor.sees("g(2, 3)")
+    editor.command("Redraft reject")
+    editor.until(lambda: "you rejected a suggestion here" in editor.why())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from support.editors.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, needs_neovim
+from pathlib import Path
+
+from support.editors.lsp_process import command_with_tour
+from support.editors.neovim import CLIENT, Neovim, NeovimDesk, edits, ghost, needs_neovim, neovim
 
 pytestmark = needs_neovim
 
@@ -75,6 +78,39 @@ def test_eagerness_is_the_servers_to_apply(desk: NeovimDesk) -> None:
     editor.sees("g(a, b)")
     editor.command("Redraft accept")
     editor.until(lambda: editor.lines()[1] == "    g(a, b)")
+
+
+def test_the_tour_opens_and_its_files_are_a_workspace(tmp_path: Path) -> None:
+    command = command_with_tour(tmp_path)
+    with neovim(
+        tmp_path, "", f'{{ "{command}", "lsp" }}', attached=False, size=(120, 24)
+    ) as editor:
+        editor.command("Redraft tour")
+        editor.sees("Scene 1 of 6")
+        assert editor.lua("return vim.fn.expand('%:p')") == str(
+            tmp_path / "redraft-tour" / "tour1_parameter.py"
+        )
+        editor.command("edit redraft-tour/tour3_colours.ts | set filetype=typescript")
+        editor.attached()
+        editor.keys("/^export function mix<CR>wwcwblend<Esc>")
+        editor.sees("rename mix → blend in 4 places (2 files)")
+        editor.command(f"cd {tmp_path / 'project'} | Redraft tour ../project")
+        editor.sees("has other files")
+
+
+def test_a_server_that_starts_is_not_called_off(tmp_path: Path) -> None:
+    command = command_with_tour(tmp_path)
+    command.write_text(command.read_text().replace("\nexec ", "\nsleep 3; exec "))
+    with neovim(tmp_path, "x = 1\n", f'{{ "{command}" }}', attached=False) as editor:
+        line = "return require('redraft').statusline()"
+        editor.until(lambda: editor.lua(line) == "Redraft: the server is starting")
+        assert editor.lua("return require('redraft').status()") == "starting"
+        assert editor.command("Redraft stats") == "Redraft: the server is starting"
+        seen = set[str]()
+        editor.until(lambda: seen.add(editor.lua(line)) or "Redraft" in seen)
+        assert not [each for each in seen if "off" in each]
+        editor.command("Redraft restart")
+        assert editor.lua(line) == "Redraft: the server is starting"
 
 
 def test_why_and_status_answer_what_people_ask(desk: NeovimDesk) -> None:

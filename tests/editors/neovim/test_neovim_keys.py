@@ -244,3 +244,17 @@ def test_another_edit_takes_the_place_of_the_one_shown(desk: NeovimDesk) -> None
     editor.sees("total_two = 24")
     editor.keys("<M-]>")
     editor.sees("total_two = 23")  # old and new stand side by side
+
+
+def test_the_user_learns_of_the_only_suggestion(desk: NeovimDesk) -> None:
+    editor = desk.open("total = 0\n", ghost("str(total)"))
+    editor.keys("oname = ")
+    editor.sees("name = str(total)")
+    editor.keys("<M-]>")
+    editor.until(lambda: editor.notices() == ["Redraft: there is no other text here"])
+    editor = desk.open("f(1)\ng(2)\n", edits(("g(2)", "g(2, 3)")))
+    editor.keys("f)i, 3<Esc>")
+    editor.sees("g(2, 3)")
+    editor.keys("<M-]>")
+    editor.until(lambda: editor.notices() == ["Redraft: there is no other edit here"])
+    editor.sees("g(2, 3)")

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.editors.lsp_process import SERVER
+from support.editors.lsp_process import SERVER, command_with_tour
 from support.editors.vscode_desk import (
+    CALL,
     STATUS,
     Open,
     Window,
+    change_signature,
 )
 from support.editors.vscode_studio import missing
 
@@ -119,6 +121,18 @@ def test_the_server_that_setup_named_is_started(project: Open) -> None:
             named.unlink()
 
 
+def test_the_tour_opens_a_window_at_its_first_file(project: Open, tmp_path: Path) -> None:
+    with project("x", settings={"redraft.server.path": str(command_with_tour(tmp_path))}) as w:
+        w.evaluate("void (window.open = url => { window.opened = String(url); return window; })")
+        w.command("Redraft: Take the Tour")
+        url = w.until("window.opened")
+        assert url.endswith("/redraft-tour")
+        w.evaluate(f"void setTimeout(() => location.assign({json.dumps(url)}))")
+        w.until(
+            "document.querySelector('.tab.active')?.dataset.resourceName === 'tour1_parameter.py'"
+        )
+
+
 def _script(path: Path, text: str) -> None:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -160,3 +174,18 @@ def test_ghost_text_is_shown_in_a_large_file(project: Open) -> None:
         w.type(text, 60)
         w.await_ghost("math.pi")
         assert f"\n{text}" in w.saved("a.py")
+
+
+def test_reasons_are_those_of_the_present_moment(project: Open) -> None:
+    with project(edits=[CALL]) as w:
+        change_signature(w)
+        w.await_hint("→ line 13: `pi` was added to `area`")
+        w.press("Alt+]")
+        w.until("document.body.innerText.includes('there is no other edit here')")
+        w.await_hint("→ line 13: `pi` was added to `area`")
+        w.press("Alt+Backspace")
+        w.await_no_hint()
+        w.await_status("you rejected a suggestion here")
+        w.await_reason("rejected; it does not come back")
+        w.press("Control+z")
+        w.await_status("you just undid or redid a change")

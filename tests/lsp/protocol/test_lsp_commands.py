@@ -305,3 +305,14 @@ def test_the_end_of_what_is_not_shown_is_not_told() -> None:
     status.end("infill", "accepted")
     status.end("next_edit", "accepted")
     assert len(sent) == 1
+
+
+def test_nothing_to_change_names_the_places_asked() -> None:
+    code = "def f(a):\n    return a\n" + "x = 1\n" * 60 + "f(1)\n" + "y = 2\n" * 60 + "f(2)\n"
+    with lsp_client({"edit": ["nothing", "left"]}) as client:
+        client.initialize()
+        client.open(code)
+        client.insert(0, 7, ", b", 2)
+        assert client.edits(0, 10, 2) == []
+        where = "No next edit: the model would change nothing here, nor in line 124 or line 63."
+        client.status(where)

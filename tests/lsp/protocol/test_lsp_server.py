@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from redraft.evals.latency.bench_editing import keystroke_overhead
 from redraft.lsp.documents.uris import display_path
+from redraft.lsp.protocol.status import TimeLeft
 from support.editors.lsp import CODE, URI, insert_texts, lsp_client, opened
 
 
@@ -177,6 +178,32 @@ def test_a_loading_model_shows_progress_if_possible() -> None:
         assert client.until("$/progress")["params"]["value"]["percentage"] == 80
         client.status("ready")
         assert client.until("$/progress")["params"]["value"]["kind"] == "end"
+
+
+def test_a_download_says_its_megabytes() -> None:
+    at = [{**loading(share), "state": "downloading"} for share in (0.2, 0.3, 0.4)]
+    for status, done in zip(at, (100, 150, 200), strict=True):
+        status["message"] = f"download {done} of 500 MB"
+    with lsp_client(statuses=[*at, READY]) as client:
+        client.initialize(capabilities={"window": {"workDoneProgress": True}})
+        client.status("model still downloading 20 % (100 of 500 MB)")
+        create = client.until("window/workDoneProgress/create")
+        client.send(id=create["id"], result=None)
+        client.until("$/progress")
+        assert "(150 of 500 MB" in client.until("$/progress")["params"]["value"]["message"]
+        client.status("ready")
+
+
+def test_the_time_left_follows_the_last_half_minute() -> None:
+    left = TimeLeft()
+    assert [left.text(at_s, share) for at_s, share in ((0, 0.1), (1, 0.2))] == ["", ""]
+    assert left.text(10, 0.2) == "80 s left"
+    assert left.text(20, 0.25) == "2 min left"
+    assert left.text(25, None) == ""
+    assert left.text(30, 0.05) == ""  # of the next state
+    slow = [left.text(30 + at_s, 0.05 + at_s * 1e-4) for at_s in (10, 100, 200, 230)]
+    assert slow == ["more than an hour left"] * 4
+    assert left.text(270, 0.9) == "2 s left"
 
 
 def test_an_unready_model_says_how_far_it_is() -> None:

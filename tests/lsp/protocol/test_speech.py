@@ -135,6 +135,15 @@ def test_without_a_suggestion_the_reasons_come_once() -> None:
         assert reasons[0].startswith("No suggestions: ")
 
 
+def test_reasons_of_an_older_text_are_not_read() -> None:
+    with opened({"edit": ["nothing", "left"]}) as client:
+        client.insert(0, 10, ", pi", 2)
+        client.edits(0, 14, 2)
+        assert "No next edit" in describe(client, 0, 14)["text"]
+        client.insert(1, 4, "x", 3)
+        assert describe(client, 1, 5)["text"] == "Nothing is suggested here."
+
+
 def test_a_stale_version_is_refused() -> None:
     with opened("x") as client:
         document = {"uri": URI, "version": 7}

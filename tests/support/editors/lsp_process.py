@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import subprocess
 import sys
 import threading
@@ -11,9 +12,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from support.command import RUN
 from support.editors.lsp import LspClient
 
 SERVER = Path(__file__).with_name("scripted_server.py")
+
+
+def command_with_tour(folder: Path) -> Path:
+    """Return a command whose server answers by rule, and whose ``tour`` is that of Redraft."""
+    script = json.dumps({"answers": [{"rules": True}], "log": str(folder / "model.log")})
+    server = shlex.join([sys.executable, str(SERVER), script])
+    tour = shlex.join([sys.executable, "-c", RUN])
+    command = folder / "redraft"
+    command.write_text(f'#!/bin/sh\n[ "$1" = tour ] && exec {tour} "$@"\nexec {server}\n')
+    command.chmod(0o755)
+    return command
 
 
 class LspProcess(LspClient):

@@ -181,7 +181,7 @@ class Window:
 
         Later messages may have replaced "ready", so any message but those of a start counts.
         """
-        self.until(f"/^Redraft: (?!not started|the server |model still|no model)/.test({STATUS})")
+        self.until(f"/^Redraft: (?!the server |model still|no model)/.test({STATUS})")
 
     def await_toast(self, text: str) -> None:
         self.until(f"{TOASTS}.some(toast => toast.includes({json.dumps(text)}))")

@@ -43,6 +43,9 @@ end
 local function ask_server(name, arguments, done)
   local running = client.any()
   if not running then
+    if status.state.starting then
+      return say(status.why())
+    end
     require("redraft.server").explain()
     return complain("no server is running; :checkhealth redraft tells more")
   end
@@ -259,6 +262,28 @@ end
 
 function complete.stats()
   return { "7", "14", "30", "90" }
+end
+
+--- Copy the tour into a folder, `redraft-tour` where none is named, and open its first file.
+function run.tour(words)
+  local command = (vim.lsp.config[client.NAME] or {}).cmd
+  if type(command) ~= "table" or command[2] ~= "lsp" then
+    return complain("run `redraft tour` in a terminal, and open the file that it names")
+  end
+  local function done(result)
+    if result.code ~= 0 then
+      return complain(vim.trim(result.stderr))
+    end
+    vim.cmd.edit(vim.fn.fnameescape(vim.trim(result.stdout)))
+  end
+  local folder = vim.fn.fnamemodify(words[1] or "redraft-tour", ":p")
+  if not require("redraft.server").explain() then
+    vim.system({ command[1], "tour", folder }, { text = true }, vim.schedule_wrap(done))
+  end
+end
+
+function complete.tour(words)
+  return vim.fn.getcompletion(words[1], "dir")
 end
 
 function run.accept(words)

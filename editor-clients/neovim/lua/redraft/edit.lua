@@ -27,6 +27,11 @@ function M.visible()
   return shown ~= nil and not shown.faded
 end
 
+--- Return what the edit changes, to compare it with the next one; nil without an edit.
+function M.change()
+  return shown and { shown.uri, shown.item.range, shown.item.text, shown.rename and shown.rename.label }
+end
+
 --- Drop the edit. `how` ("dismiss", "reject" or "ignore") is reported to the server.
 function M.clear(how)
   local edit = shown

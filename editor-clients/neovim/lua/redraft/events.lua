@@ -73,12 +73,14 @@ local function show_one(invoked, before)
   loser.clear("ignore")
 end
 
---- Ask for one kind of suggestion, "edit" or "text", which `source` draws.
+--- Ask for one kind of suggestion, "edit" or "text", which `source` draws; `another` than the one shown.
 local function ask_kind(kind, source, state, invoked, before, another)
+  local change = edit.change()
   client.ask(source.METHOD, invoked, function(result, from)
     source.receive(result, from, invoked)
-    if another and source == ghost then
-      ghost.another()
+    local is_same = source == edit and vim.deep_equal(change, edit.change())
+    if another and source.visible() and (is_same or source == ghost and not ghost.another()) then
+      vim.notify(("Redraft: there is no other %s here"):format(kind))
     end
     if source.visible() then
       answers.record(kind, state, "")
@@ -292,6 +294,7 @@ function M.set()
   on("LspAttach", function(event)
     local attached = vim.lsp.get_client_by_id(event.data.client_id)
     if attached and attached.name == client.NAME then
+      require("redraft.status").attached()
       require("redraft.server").attached(event.buf)
       buffers.attached(event.buf)
       client.focus(event.buf)

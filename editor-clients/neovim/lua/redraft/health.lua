@@ -41,6 +41,9 @@ end
 
 local function server()
   local running = client.any()
+  if not running and require("redraft.status").state.starting then
+    return health.info("the server is starting; look again in a moment")
+  end
   if not running then
     local enabled = vim.lsp.is_enabled == nil or vim.lsp.is_enabled(client.NAME)
     return health.warn("no server is running", {

@@ -79,7 +79,7 @@ function M.showing()
   return ghost.visible() and "ghost" or edit.visible() and "edit" or nil
 end
 
---- Return idle, thinking, waiting, paused, error or off, and why nothing is shown.
+--- Return idle, thinking, starting, waiting, paused, error or off, and why nothing is shown.
 function M.status()
   local status = require("redraft.status")
   return status.word(), status.why()

@@ -34,11 +34,11 @@ end
 -- --- problems --------------------------------------------------------------------------------
 
 local timer = vim.uv.new_timer()
---- The last problem reported, without its numbers, so that progress is not repeated.
+--- The last problem reported, without numbers and brackets, so that progress is not repeated.
 local last_problem = nil
 
 local function report_once(state)
-  local key = state.message:gsub("%d+", "")
+  local key = state.message:gsub(" %b()", ""):gsub("%d+", "")
   if key ~= last_problem then
     last_problem = key
     say(state.message, vim.log.levels[state.kind == "Error" and "ERROR" or "WARN"])

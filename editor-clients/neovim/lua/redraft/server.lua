@@ -149,6 +149,9 @@ function M.restart()
   for _, each in ipairs(clients) do
     local buffers, config = vim.tbl_keys(each.attached_buffers), each.config
     M.hold(buffers)
+    if #buffers > 0 then
+      status.starting()
+    end
     stopping[each.id] = true
     each:stop(true)
     vim.defer_fn(function()

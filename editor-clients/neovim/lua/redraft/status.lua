@@ -20,6 +20,7 @@ local function set(status)
     kind = status.kind or "Normal",
     message = status.message or "",
     revealable = status.revealable == true,
+    starting = status.starting == true,
   }
   M.announce()
 end
@@ -35,10 +36,24 @@ function M.say(message, kind)
   set({ message = message, kind = kind or "Warning" })
 end
 
+--- Say that the server starts, until it is `attached` to a buffer.
+function M.starting()
+  set({ message = "the server is starting", starting = true })
+end
+
+function M.attached()
+  if M.state.starting then
+    set({})
+  end
+end
+
 local WORDS = { Warning = "waiting", Error = "error", Inactive = "paused" }
 
---- Return idle, thinking, waiting, paused, error or off.
+--- Return idle, thinking, starting, waiting, paused, error or off.
 function M.word()
+  if M.state.starting then
+    return "starting"
+  end
   if not require("redraft.client").get() then
     return M.state.kind == "Normal" and "off" or WORDS[M.state.kind]
   end
@@ -69,7 +84,7 @@ local function for_both()
   if M.word() == "off" then
     return "no server is attached to this buffer; :checkhealth redraft tells more"
   end
-  return M.state.kind ~= "Normal" and M.state.message or nil
+  return (M.state.kind ~= "Normal" or M.state.starting) and M.state.message or nil
 end
 
 --- Return the readable name of a key: `<M-\\>` is Alt-\.
@@ -135,7 +150,7 @@ function M.line()
     return word == "idle" and "Redraft" or "Redraft " .. word
   end
   why = text.brief(why, vim.o.columns - REST_OF_LINE):gsub("%%", "%%%%")
-  if word == "idle" then
+  if word == "idle" or word == "starting" then
     return "Redraft: " .. why
   end
   return ("Redraft %s: %s"):format(word, (why:gsub("^No suggestions: ", "")))
