@@ -70,9 +70,10 @@ def test_an_edit_below_the_threshold_leads_elsewhere() -> None:
     assert isinstance(desk.session.go_on(ask, decision), Ask)
 
 
-def test_without_a_place_the_reason_is_the_cursors() -> None:
+def test_without_an_edit_the_reason_names_both_places() -> None:
     desk = renamed()
-    assert reason(go_on(desk, next_place(desk), NOTHING)) == NOTHING.reason
+    found = reason(go_on(desk, next_place(desk), NOTHING))
+    assert found == "The model would change nothing here, nor in line 64"
 
 
 def test_a_hidden_edit_elsewhere_is_told_with_its_line() -> None:

@@ -32,7 +32,7 @@ class Scene:
     before: str  # the text in front of the place
     old: str  # deleted there
     typed: str
-    lines: tuple[tuple[str, str, str], ...]  # file, old and new text of each line that changes
+    lines: tuple[tuple[str, ...], ...]  # file, old and new text of each line that changes
 
     def texts(self, folder: Path) -> dict[str, str]:
         """Return the texts of the files of a scene once every offer is taken."""
