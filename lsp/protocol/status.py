@@ -16,6 +16,7 @@ from redraft.model.errors import RedraftError
 from redraft.model.gate.reasons import Abstain
 from redraft.model.records import ModelStatus, Predictor, Task
 
+from ..policy.machine_load import HasProcess
 from ..workspace import Workspace
 
 logger = logging.getLogger(__name__)
@@ -117,10 +118,18 @@ class StatusLine:
         message = f"{first.message} {self.problem}".rstrip()
         self.tell(message, "Warning" if self.problem else first.kind, first.is_revealable)
 
-    def tell(self, message: str, kind: StatusKind = "Normal", revealable: bool = False) -> None:
-        """Send a status, unless it was sent last."""
+    def tell(
+        self,
+        message: str,
+        kind: StatusKind = "Normal",
+        revealable: bool = False,
+        larger: dict[str, str] | None = None,
+    ) -> None:
+        """Send a status, unless it was sent last; ``larger``: a model to offer, and what it costs."""
         busy = self._thinking > 0
         state = {"busy": busy, "kind": kind, "message": message, "revealable": revealable}
+        if larger:
+            state["larger"] = larger
         if state != self._sent:
             self._sent = state
             self._notify("didChangeStatus", state)
@@ -161,8 +170,25 @@ def describe(status: ModelStatus) -> tuple[str, StatusKind]:
         "failed": (f"the model cannot be used{detail}", "Error"),
     }
     ready = f"ready: {status.model} {status.provider}".rstrip()
+    if status.about_larger and not status.larger:  # why a larger model that is there does not run
+        ready += f"; {status.about_larger}"
     sentences["unloaded"] = f"{ready}; {status.message}", "Normal"
     return sentences.get(status.state, (ready, "Normal"))
+
+
+def larger_model(status: ModelStatus, predictor: Predictor) -> dict[str, str] | None:
+    """Return a larger model to offer: ``{name, offer, answers}``; None: none, or it was declined.
+
+    A model of another machine's server cannot be downloaded from here.
+    """
+    if not status.larger or not isinstance(predictor, HasProcess):
+        return None
+    from redraft.model.choice import explain_answers, is_declined  # it takes 50 ms
+
+    if is_declined(status.larger):
+        return None
+    answers = explain_answers(status.larger)
+    return {"name": status.larger, "offer": status.about_larger, "answers": answers}
 
 
 class ModelWatch:
@@ -176,6 +202,7 @@ class ModelWatch:
         self._task: asyncio.Task[None] | None = None
         self.waiting = ""  # why there is no model; "" once there is one
         self.shows_progress = False  # the client supports window/workDoneProgress/create
+        self._has_offered = False  # a larger model
 
     def start(self, only_if_loading: bool = False) -> None:
         """Watch until the model is ready, unless that is done already.
@@ -206,9 +233,10 @@ class ModelWatch:
                 only_if_loading = False
                 message, kind = describe(status)
                 self.waiting = "" if status.can_answer else message
-                self._line.tell(message, kind)
                 if status.can_answer:
+                    self._tell_ready(status, message)
                     return
+                self._line.tell(message, kind)
                 is_coming = status.state in ("downloading", "loading")
                 if is_coming and self.shows_progress:
                     bar = await self._show(bar, message, status.progress)
@@ -217,6 +245,14 @@ class ModelWatch:
             self.waiting = ""
             if bar:
                 self._progress.end(bar, types.WorkDoneProgressEnd(message="done"))
+
+    def _tell_ready(self, status: ModelStatus, message: str) -> None:
+        """Say that the model is ready, and once what a larger one would bring and cost."""
+        larger = None if self._has_offered else larger_model(status, self._predictor)
+        if larger:
+            self._has_offered = True
+            message += "; {offer} {answers}".format(**larger)
+        self._line.tell(message, larger=larger)
 
     async def _show(self, bar: str, message: str, share: float | None) -> str:
         """Show progress in the bar of a token, or in a new one; return the token, "" for none."""
