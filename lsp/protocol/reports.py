@@ -18,7 +18,6 @@ from ..recording.counts import KEPT_DAYS
 from ..recording.statistics_text import DEFAULT_DAYS
 from .jsonrpc import RedraftServer
 from .messages import CommandParams, ItemParams, UuidParams, UuidsParams, document_uri
-from .status import larger_model
 from .workspace_edits import workspace_edit
 
 ACCEPT_COMMAND = "redraft.accept"
@@ -105,8 +104,8 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
     """
     model, session = await server.watch.look(), server.session
     about_larger = "" if model.larger else model.about_larger
-    if larger := larger_model(model, session.predictions.predictor):
-        about_larger = "{offer} {answers}".format(**larger)
+    if larger := server.watch.find_larger_model(model):
+        about_larger = f"{larger['offer']} {larger['answers']}"
     return {
         **server.line.state(),
         "ghost_text": server.line.message_of("infill"),
@@ -165,7 +164,7 @@ def decline_model(_: RedraftServer, name: str) -> None:
         InvalidRequest: it is never offered.
         WeightsError: that cannot be stored.
     """
-    from redraft.model.choice import decline_model as decline  # it takes 50 ms
+    from redraft.model.choice import decline_model as decline  # takes 50 ms
 
     decline(name)
 

@@ -125,7 +125,7 @@ class StatusLine:
         revealable: bool = False,
         larger: dict[str, str] | None = None,
     ) -> None:
-        """Send a status, unless it was sent last; ``larger``: a model to offer, and what it costs."""
+        """Send a status, unless it was sent last; ``larger``: see ``find_larger_model``."""
         busy = self._thinking > 0
         state = {"busy": busy, "kind": kind, "message": message, "revealable": revealable}
         if larger:
@@ -174,21 +174,6 @@ def describe(status: ModelStatus) -> tuple[str, StatusKind]:
         ready += f"; {status.about_larger}"
     sentences["unloaded"] = f"{ready}; {status.message}", "Normal"
     return sentences.get(status.state, (ready, "Normal"))
-
-
-def larger_model(status: ModelStatus, predictor: Predictor) -> dict[str, str] | None:
-    """Return a larger model to offer: ``{name, offer, answers}``; None: none, or it was declined.
-
-    A model of another machine's server cannot be downloaded from here.
-    """
-    if not status.larger or not isinstance(predictor, HasProcess):
-        return None
-    from redraft.model.choice import explain_answers, is_declined  # it takes 50 ms
-
-    if is_declined(status.larger):
-        return None
-    answers = explain_answers(status.larger)
-    return {"name": status.larger, "offer": status.about_larger, "answers": answers}
 
 
 class ModelWatch:
@@ -248,11 +233,25 @@ class ModelWatch:
 
     def _tell_ready(self, status: ModelStatus, message: str) -> None:
         """Say that the model is ready, and once what a larger one would bring and cost."""
-        larger = None if self._has_offered else larger_model(status, self._predictor)
+        larger = None if self._has_offered else self.find_larger_model(status)
         if larger:
             self._has_offered = True
-            message += "; {offer} {answers}".format(**larger)
+            message += f"; {larger['offer']} {larger['answers']}"
         self._line.tell(message, larger=larger)
+
+    def find_larger_model(self, status: ModelStatus) -> dict[str, str] | None:
+        """Return a larger model to offer: ``{name, offer, answers}``; None: none, or declined.
+
+        A model of another machine's server cannot be downloaded from here.
+        """
+        if not status.larger or not isinstance(self._predictor, HasProcess):
+            return None
+        from redraft.model.choice import explain_answers, is_declined  # they take 50 ms
+
+        if is_declined(status.larger):
+            return None
+        answers = explain_answers(status.larger)
+        return {"name": status.larger, "offer": status.about_larger, "answers": answers}
 
     async def _show(self, bar: str, message: str, share: float | None) -> str:
         """Show progress in the bar of a token, or in a new one; return the token, "" for none."""
