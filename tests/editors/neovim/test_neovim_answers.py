@@ -232,7 +232,8 @@ def test_a_new_user_is_greeted_once_on_one_line(tmp_path: Path) -> None:
 def test_a_larger_model_is_offered_once_on_one_line(tmp_path: Path) -> None:
     status = {"state": "ready", "model": "redraft-0.5b int8", "larger": "redraft-1.5b"}
     statuses = [{**status, "about_larger": "redraft-1.5b suits this machine: it takes 1 GB."}]
-    offering = server_command({"answers": ["1"], "statuses": statuses})
+    script = {"answers": ["1"], "statuses": statuses, "log": str(tmp_path / "log")}
+    offering = server_command(script)
     for times in (0, 1, 0):  # the first time it greets
         with neovim(tmp_path, "x = 1\n", offering, init=NOTICES) as editor:
             state = "return require('redraft.status').state.message"
