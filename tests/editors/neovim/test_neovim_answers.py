@@ -228,6 +228,9 @@ def test_a_new_user_is_greeted_once_on_one_line(tmp_path: Path) -> None:
             assert editor.notices().count(greeting) == times
 
 
+STATE = "return require('redraft.status').state.message"
+
+
 @pytest.mark.usefixtures("cache")
 def test_a_larger_model_is_offered_once_on_one_line(tmp_path: Path) -> None:
     status = {"state": "ready", "model": "redraft-0.5b int8", "larger": "redraft-1.5b"}
@@ -236,8 +239,7 @@ def test_a_larger_model_is_offered_once_on_one_line(tmp_path: Path) -> None:
     offering = server_command(script)
     for times in (0, 1, 0):  # the first time it greets
         with neovim(tmp_path, "x = 1\n", offering, init=NOTICES) as editor:
-            state = "return require('redraft.status').state.message"
-            editor.until(lambda: editor.lua(state).startswith("ready"))
+            editor.until(lambda: editor.lua(STATE).startswith("ready"))
             offers = [each for each in editor.notices() if "suits this machine" in each]
             assert len(offers) == times and all(len(each) < 80 - 12 for each in offers)
             editor.command("Redraft status")

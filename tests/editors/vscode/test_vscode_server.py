@@ -103,7 +103,7 @@ def test_the_server_is_installed_with_a_tool(project: Open, request: pytest.Fixt
         assert wanted == "redraft[cpu] @ file:///somewhere/my%20redraft"
 
 
-def test_a_larger_model_is_offered_downloaded_or_declined(project: Open, tmp_path: Path) -> None:
+def test_a_larger_model_is_downloaded_or_declined(project: Open, tmp_path: Path) -> None:
     name = "redraft-1.5b"
     status = {"state": "ready", "model": "redraft-0.5b int8", "larger": name}
     told = tmp_path / "pulled"

@@ -91,7 +91,7 @@ def test_a_larger_model_is_offered_once_until_declined(cache: Path) -> None:
         assert client.status("ready")["message"] == "ready: redraft-0.5b int8"
 
 
-def test_the_status_says_why_a_larger_model_does_not_run() -> None:
+def test_the_status_says_why_no_larger_model_runs() -> None:
     with lsp_client("total", statuses=offering()) as client:
         client.initialize()
         told = client.status("ready")

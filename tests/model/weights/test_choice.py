@@ -105,7 +105,7 @@ def test_the_largest_fast_and_small_enough_model_runs(
     assert found.about_larger == (found.reason if chosen == SMALL else "")
 
 
-def test_a_model_not_pulled_is_offered_and_never_chosen(here: Machine) -> None:
+def test_a_model_not_pulled_is_offered_not_chosen(here: Machine) -> None:
     here.measured(SMALL, FAST_MS)
     found = choose_model(HERE)
     assert (found.model, found.larger) == (SMALL, LARGE)
@@ -115,13 +115,13 @@ def test_a_model_not_pulled_is_offered_and_never_chosen(here: Machine) -> None:
     assert found.about_larger.count(". ") == 0  # one sentence
 
 
-def test_what_does_not_suit_and_is_not_here_is_not_offered(here: Machine) -> None:
+def test_a_model_too_slow_for_here_is_not_offered(here: Machine) -> None:
     here.measured(SMALL, SLOW_MS)
     found = choose_model(HERE)
     assert (found.larger, found.about_larger) == ("", "")
 
 
-def test_a_model_without_room_on_the_disk_is_not_offered(here: Machine) -> None:
+def test_a_model_larger_than_the_disk_is_not_offered(here: Machine) -> None:
     here.measured(SMALL, FAST_MS)
     here.free_disk = 1 * GB
     found = choose_model(HERE)

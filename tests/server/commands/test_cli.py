@@ -46,7 +46,9 @@ def test_help_names_every_command() -> None:
     assert " train " not in out  # for maintainers: not in the list, but there
     assert call("train", "--help")[0] == 0
     code, out, _ = call("model", "--help")
-    assert all(command in out for command in ("list", "pull", "decline", "show", "export", "remove"))
+    assert all(
+        command in out for command in ("list", "pull", "decline", "show", "export", "remove")
+    )
 
 
 def test_serving_imports_no_torch_and_help_even_less() -> None:
@@ -267,7 +269,9 @@ def test_serve_offers_a_larger_model_once(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(serve, "LOOK_S", 0.01)
-    predictor = ScriptedPredictor(statuses=[OFFERING, OFFERING, ModelStatus("loading", "fake int8")])
+    predictor = ScriptedPredictor(
+        statuses=[OFFERING, OFFERING, ModelStatus("loading", "fake int8")]
+    )
 
     def printed() -> str:
         with pytest.raises(TimeoutError):
