@@ -22,7 +22,7 @@ from .runtime.machine import free_memory, memory_of
 from .weights.catalog import DEFAULT_MODEL, OWN_MODELS, ModelInfo, cache_dir, info
 from .weights.convert import estimate_bytes
 from .weights.files import explain_errors, make_folder, require_space, write_atomically
-from .weights.store import bytes_to_pull, is_here
+from .weights.store import bytes_to_pull, is_here, is_ready
 
 #: The longest that a line of ghost text may take when the prompt is cached, and a next edit.
 LINE_MS, EDIT_MS = 250.0, 800.0
@@ -308,6 +308,9 @@ def watch_choice(
             return ""
         if found.model == chosen.model:
             return ""
+        if found.model != DEFAULT_MODEL and not found.is_stored:
+            if not is_ready(info(found.model), placement.variant):  # a pull is still making it
+                return ""
         return f"{found.model} runs in the place of {chosen.model}"
 
     return check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import time
@@ -48,6 +49,7 @@ class Machine:
     """A machine with the models that were pulled, its memory and its measurements."""
 
     pulled: set[str] = field(default_factory=lambda: {SMALL})
+    ready: set[str] = field(default_factory=set)  # of those, the ones made for this machine
     memory: int = 16 * GB
     free_memory: int = 8 * GB
     free_disk: int = 20 * GB
@@ -70,6 +72,7 @@ class Machine:
 def here(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
     monkeypatch.setattr(choice, "is_here", lambda model, variant: model.name in found.pulled)
+    monkeypatch.setattr(choice, "is_ready", lambda model, variant: model.name in found.ready)
     monkeypatch.setattr(choice, "memory_of", lambda provider: found.memory)
     monkeypatch.setattr(choice, "free_memory", lambda: found.free_memory)
     disk = lambda _: SimpleNamespace(free=found.free_disk)  # noqa: E731
@@ -375,5 +378,9 @@ def test_a_running_engine_takes_a_pulled_model(loads: Loads, cache: Path) -> Non
     loaded = loader()(quietly)
     assert (loaded.name, loaded.why_outdated()) == (SMALL, "")
     loads.here.pulled.add(LARGE)
-    (cache / "ready" / LARGE / info(LARGE).version).mkdir(parents=True)
+    folder = cache / "ready" / LARGE / info(LARGE).version
+    (folder / ".int8.tmp").mkdir(parents=True)  # downloaded, and being made ready by the pull
+    assert loaded.why_outdated() == ""
+    loads.here.ready.add(LARGE)
+    os.utime(folder, ns=(1, 1))
     assert LARGE in loaded.why_outdated()
