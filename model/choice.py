@@ -17,12 +17,12 @@ from types import MappingProxyType
 from .calibrate import Calibration, calibration_file, calibration_key, read_notes
 from .config import AUTO
 from .decode.pass_costs import PassPrices
-from .errors import RedraftError, WeightsError
-from .runtime.machine import memory_of
+from .errors import InvalidRequest, RedraftError, WeightsError
+from .runtime.machine import free_memory, memory_of
 from .weights.catalog import DEFAULT_MODEL, OWN_MODELS, ModelInfo, cache_dir, info
 from .weights.convert import estimate_bytes
-from .weights.files import explain_errors, make_folder, write_atomically
-from .weights.store import is_here
+from .weights.files import explain_errors, make_folder, require_space, write_atomically
+from .weights.store import bytes_to_pull, is_here, is_ready
 
 #: The longest that a line of ghost text may take when the prompt is cached, and a next edit.
 LINE_MS, EDIT_MS = 250.0, 800.0
@@ -54,7 +54,10 @@ class ModelChoice:
 
     model: str
     reason: str
-    advice: str = ""  # the command that gets a larger model, where one would suit this machine
+    larger: str = ""  # a model to offer: it suits this machine, is not on it and was not declined
+    #: For people, one sentence: what ``larger`` brings and costs; without it, why a larger model
+    #: that is on this machine does not run.
+    about_larger: str = ""
     is_stored: bool = False  # named by 'redraft model use'
 
 
@@ -86,19 +89,56 @@ def choose_model(
     """
     if stored := read_stored_model():
         return ModelChoice(stored, "chosen by 'redraft model use'", is_stored=True)
-    why_not, advice = "", ""
+    reason = larger = about_larger = ""
     for name in OWN_MODELS[:-1]:
         model = info(name)
+        is_there = is_here(model, placement.variant)
         fits, why = fit(model, placement)
         if name in failed:
             fits, why = False, failed[name]
-        if fits and is_here(model, placement.variant):
+        if fits and is_there:
             return ModelChoice(name, f"the largest that suits this machine: {why}")
-        if fits:
-            why = f"it suits this machine ({why}), and is not on it"
-            advice = f"redraft model pull {name}"
-        why_not = f"{name} does not run: {why}"
-    return ModelChoice(DEFAULT_MODEL, why_not, advice)
+        if not fits:
+            reason = f"{name} does not run: {why}"
+            about_larger = reason if is_there else ""
+            continue
+        reason = f"{name} suits this machine ({why}), and is not on it"
+        if problem := _problem_of_pull(model, placement.variant):
+            reason += f". {problem}"
+        elif is_declined(name):
+            reason += f". It was declined; 'redraft model use {AUTO}' takes that back"
+        else:
+            larger, about_larger = name, describe_offer(model, placement.variant, why)
+    return ModelChoice(DEFAULT_MODEL, reason, larger, about_larger)
+
+
+def describe_offer(model: ModelInfo, variant: str, speed: str) -> str:
+    """Return a sentence that says what a model brings and what it costs on this machine."""
+    fetched = model.base.gguf_size
+    disk = fetched + estimate_bytes(model.config, variant)
+    return (
+        f"{model.name} suits this machine: {model.gain}; it takes a download of "
+        f"{fetched / 1e6:,.0f} MB, {disk / 1e9:.1f} GB of disk and "
+        f"{memory_needed(model, variant) / 1e9:.1f} GB of memory, and {speed}."
+    )
+
+
+def explain_answers(larger: str) -> str:
+    """Return the commands that accept and decline an offered model."""
+    return (
+        f"'redraft model pull {larger}' gets it, 'redraft model decline {larger}' ends this hint."
+    )
+
+
+def _problem_of_pull(model: ModelInfo, variant: str) -> str:
+    """Return why a model cannot be fetched to this machine, or ""."""
+    if model.origin is None:
+        return "It was imported in other formats."
+    try:
+        require_space(cache_dir(), bytes_to_pull(model, variant))
+    except WeightsError as error:
+        return str(error)
+    return ""
 
 
 def fit(model: ModelInfo, placement: Placement) -> tuple[bool, str]:
@@ -120,6 +160,20 @@ def fit(model: ModelInfo, placement: Placement) -> tuple[bool, str]:
 def memory_needed(model: ModelInfo, variant: str) -> int:
     """Return the bytes of memory that an engine with this model takes, about."""
     return estimate_bytes(model.config, variant) + BESIDE_WEIGHTS
+
+
+def check_free_memory(model: ModelInfo, placement: Placement) -> None:
+    """Refuse a model for which a CPU's memory is not free now; the system might end the engine.
+
+    Raises:
+        WeightsError: says how much is missing.
+    """
+    needed, free = memory_needed(model, placement.variant), free_memory()
+    if placement.provider == "CPU" and needed > free:
+        raise WeightsError(
+            f"{needed / 1e9:.1f} GB of memory are needed, {free / 1e9:.1f} GB are free. Close "
+            "other programs, then run 'redraft stop'"
+        )
 
 
 def speed_of(model: ModelInfo, placement: Placement) -> Speed | None:
@@ -155,23 +209,52 @@ def _speed(found: Calibration, ratio: float, is_measured: bool) -> Speed | None:
     return Speed(ratio * line_ms, ratio * edit_ms, is_measured)
 
 
-# --- the stored name ------------------------------------------------------------------------------
+# --- what the user has decided --------------------------------------------------------------------
 
 
 def _stored_file() -> Path:
     return cache_dir() / "model-in-use"
 
 
-def read_stored_model() -> str:
-    """Return the name that 'redraft model use' stored, or ""."""
+def _declined_file() -> Path:
+    return cache_dir() / "model-declined"
+
+
+def _read_name(file: Path) -> str:
     try:
-        return _stored_file().read_text(encoding="utf-8").strip()
+        return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
+def read_stored_model() -> str:
+    """Return the name that 'redraft model use' stored, or ""."""
+    return _read_name(_stored_file())
+
+
+def is_declined(name: str) -> bool:
+    """Return whether the user does not want to be offered a model."""
+    return name != "" and _read_name(_declined_file()) == name
+
+
+def decline_model(name: str) -> None:
+    """Offer a model of Redraft's no more, in any editor, until :data:`AUTO` is stored.
+
+    Raises:
+        InvalidRequest: it is never offered.
+        WeightsError: the name cannot be stored.
+    """
+    if name not in OWN_MODELS[:-1]:
+        offered = ", ".join(OWN_MODELS[:-1])
+        raise InvalidRequest(f"{name!r} is not offered; what can be declined is {offered}.")
+    make_folder(cache_dir())
+    write_atomically(_declined_file(), f"{name}\n".encode())
+
+
 def store_model(name: str, variant: str | None) -> None:
-    """Have ``name`` run from now on, in running engines too; :data:`AUTO` forgets the last name.
+    """Have ``name`` run from now on, in running engines too.
+
+    :data:`AUTO` forgets the last name, and which model was declined.
 
     Raises:
         UnknownModel: there is no model of this name.
@@ -179,8 +262,9 @@ def store_model(name: str, variant: str | None) -> None:
     """
     file = _stored_file()
     if name == AUTO:
-        with explain_errors("delete", file):
-            file.unlink(missing_ok=True)
+        for each in (file, _declined_file()):
+            with explain_errors("delete", each):
+                each.unlink(missing_ok=True)
         return
     model = info(name)
     check_here(model, variant or model.default_variant)
@@ -224,6 +308,9 @@ def watch_choice(
             return ""
         if found.model == chosen.model:
             return ""
+        is_ours = found.model != DEFAULT_MODEL and not found.is_stored
+        if is_ours and not is_ready(info(found.model), placement.variant):
+            return ""  # a pull is still making it
         return f"{found.model} runs in the place of {chosen.model}"
 
     return check

@@ -25,7 +25,16 @@ from .calibrate import (
     read_calibration,
     usual_threads,
 )
-from .choice import ModelChoice, Placement, check_here, choose_model, fit, usual_model, watch_choice
+from .choice import (
+    ModelChoice,
+    Placement,
+    check_free_memory,
+    check_here,
+    choose_model,
+    fit,
+    usual_model,
+    watch_choice,
+)
 from .config import AUTO
 from .decode.next_edit import WIDEST
 from .decode.pass_costs import PassPrices
@@ -35,7 +44,7 @@ from .predict import Chore, Loader, LoadProgress, Model, warm_up
 from .prompts.chat_template import ChatTemplate
 from .prompts.redraft3 import REGION_TOKENS, ROOM_TO_GROW
 from .prompts.tokenizer import Tokenizer
-from .runtime.backend import Backend
+from .runtime.backend import Backend, Cancelled
 from .runtime.device import Device, Served, choose
 from .runtime.huge_pages import collapse
 from .runtime.kv_memory import return_freed, size_class
@@ -116,22 +125,30 @@ def _load_chosen(
     failed: dict[str, str] = {}
     while True:
         choice = choose_model(placement, failed)
+        gives_way = not choice.is_stored and choice.model != DEFAULT_MODEL
         device = _stored_device(choice.model, variant, provider) if choice.is_stored else ours
         try:
+            if gives_way:
+                check_free_memory(info(choice.model), placement)
             loaded = _load(choice.model, device, threads, report)
-        except (RedraftError, MemoryError) as error:
-            if choice.is_stored or choice.model == DEFAULT_MODEL:
+        except Cancelled:
+            raise
+        except Exception as error:  # onnxruntime without memory raises undocumented kinds
+            if not gives_way:
                 raise
             failed[choice.model] = f"it cannot be loaded: {error}"
             _log.warning("%s cannot be loaded; a smaller model runs. %s", choice.model, error)
             continue
         again = choose_model(placement, failed)  # the load has measured this machine
         if again.model == choice.model:
-            notice = again.reason if failed else loaded.notice
-            why_outdated = watch_choice(again, placement, failed)
-            return replace(loaded, notice=notice, why_outdated=why_outdated)
+            return replace(
+                loaded,
+                larger=again.larger,
+                about_larger=again.about_larger,
+                why_outdated=watch_choice(again, placement, failed),
+            )
         loaded.backend.close()
-        if choice.model != DEFAULT_MODEL and not choice.is_stored and not again.is_stored:
+        if gives_way and not again.is_stored:
             _, failed[choice.model] = fit(info(choice.model), placement)  # slower than predicted
             _log.warning("%s runs from now on. %s", again.model, again.reason)
 

@@ -76,6 +76,8 @@ class Model:
     template: ChatTemplate | None = None  # of conversations; None: these weights have none
     chores: tuple[Chore, ...] = ()  # for an engine, in this order
     why_outdated: Callable[[], str] = lambda: ""  # why another model is to run; "" this one
+    larger: str = ""  # see :class:`ModelStatus`
+    about_larger: str = ""
 
     @property
     def label(self) -> str:
@@ -96,6 +98,8 @@ class Model:
             chat_abilities=chat_abilities_of(config, template.knows_tools) if template else (),
             prompt_format=config.prompt_format,
             reads_ahead=True,
+            larger=self.larger,
+            about_larger=self.about_larger,
         )
 
 

@@ -306,6 +306,10 @@ class ModelStatus:
     chat_abilities: tuple[Ability, ...] = ()  # of ``chat_model`` in conversations
     prompt_format: Text = ""  # that the weights were trained on; "" until ready
     reads_ahead: Flag = False  # it knows ``EditRequest.read_ahead``
+    larger: Text = ""  # name of a model of Redraft's that its user may want to download
+    #: For people: what that one brings and costs; without it, why a larger one that is there does
+    #: not run. "": neither.
+    about_larger: Text = ""
 
     @property
     def can_answer(self) -> bool:

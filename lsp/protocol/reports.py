@@ -31,6 +31,7 @@ SNOOZE_COMMAND = "redraft.snooze"
 STATUS_COMMAND = "redraft.status"
 RECORD_COMMAND = "redraft.record"
 STATISTICS_COMMAND = "redraft.statistics"
+DECLINE_COMMAND = "redraft.declineModel"
 
 _REJECTED, _HIDDEN = "rejected; it does not come back", "hidden; it may come back"
 _LONGEST_MIN = 24 * 60.0  # of a pause; the setting enabled serves for longer
@@ -96,11 +97,15 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
     """Return the state of the server.
 
     That is: the status line; the last result for ghost text and for the next edit, one sentence
-    each, "" where none was asked for; the model; the gate in use and the user's own; the settings
+    each, "" where none was asked for; the model, and what a larger one would bring and cost or why
+    it does not run; the gate in use and the user's own; the settings
     in effect; the folders that are not read, each with its reason; and the ignore files that cannot
     be heeded, each with its reason: their folders are excluded.
     """
     model, session = await server.watch.look(), server.session
+    about_larger = "" if model.larger else model.about_larger
+    if larger := server.watch.find_larger_model(model):
+        about_larger = f"{larger['offer']} {larger['answers']}"
     return {
         **server.line.state(),
         "ghost_text": server.line.message_of("infill"),
@@ -112,6 +117,7 @@ async def status(server: RedraftServer, _: str) -> dict[str, Any]:
             "provider": model.provider,
             "message": model.message,
             "contextTokens": model.context_tokens,
+            "aboutLarger": about_larger,
         },
         "snoozedS": round(session.workspace.snooze_left_s()),
         "load": session.workspace.load.now()._asdict(),
@@ -151,6 +157,18 @@ async def statistics(server: RedraftServer, days: str) -> dict[str, str]:
     return {"text": await server.session.statistics.text(wanted)}
 
 
+def decline_model(_: RedraftServer, name: str) -> None:
+    """Offer a larger model no more, in any editor of this user.
+
+    Raises:
+        InvalidRequest: it is never offered.
+        WeightsError: that cannot be stored.
+    """
+    from redraft.model.choice import decline_model as decline  # takes 50 ms
+
+    decline(name)
+
+
 COMMANDS: dict[str, Callable[[RedraftServer, str], Any]] = {
     ACCEPT_COMMAND: accept,
     REJECT_COMMAND: reject,
@@ -161,6 +179,7 @@ COMMANDS: dict[str, Callable[[RedraftServer, str], Any]] = {
     STATUS_COMMAND: status,
     RECORD_COMMAND: record,
     STATISTICS_COMMAND: statistics,
+    DECLINE_COMMAND: decline_model,
 }
 
 #: Commands of clients written for another server. They are not announced: where that server runs

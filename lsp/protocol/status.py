@@ -19,6 +19,7 @@ from redraft.model.gate.reasons import Abstain
 from redraft.model.records import ModelStatus, Predictor, Task
 
 from ..documents.positions import Position
+from ..policy.machine_load import HasProcess
 from ..workspace import Workspace
 
 logger = logging.getLogger(__name__)
@@ -122,10 +123,20 @@ class StatusLine:
         message = f"{first.message} {self.problem}".rstrip()
         self.tell(message, "Warning" if self.problem else first.kind, first.is_revealable)
 
-    def tell(self, message: str, kind: StatusKind = "Normal", revealable: bool = False) -> None:
-        """Send a status, unless it was sent last."""
+    def tell(
+        self,
+        message: str,
+        kind: StatusKind = "Normal",
+        revealable: bool = False,
+        larger: dict[str, str] | None = None,
+    ) -> None:
+        """Send a status, unless it was sent last; ``larger``: see ``find_larger_model``."""
         busy = self._thinking > 0
-        state = {"busy": busy, "kind": kind, "message": message, "revealable": revealable}
+        state: dict[str, object] = {
+            "busy": busy, "kind": kind, "message": message, "revealable": revealable,
+        }  # fmt: skip
+        if larger:
+            state["larger"] = larger
         if state != self._sent:
             self._sent = state
             self._notify("didChangeStatus", state)
@@ -196,6 +207,8 @@ def describe(status: ModelStatus, left: str = "") -> tuple[str, StatusKind]:
         "failed": (f"the model cannot be used{detail}", "Error"),
     }
     ready = f"ready: {status.model} {status.provider}".rstrip()
+    if status.about_larger and not status.larger:  # why a larger model that is there does not run
+        ready += f"; {status.about_larger}"
     sentences["unloaded"] = f"{ready}; {status.message}", "Normal"
     return sentences.get(status.state, (ready, "Normal"))
 
@@ -211,6 +224,7 @@ class ModelWatch:
         self._task: asyncio.Task[None] | None = None
         self.waiting = ""  # why there is no model; "" once there is one
         self.shows_progress = False  # the client supports window/workDoneProgress/create
+        self._has_offered = False  # a larger model
 
     def start(self, only_if_loading: bool = False) -> None:
         """Watch until the model is ready, unless that is done already.
@@ -242,9 +256,10 @@ class ModelWatch:
                 now_s = asyncio.get_running_loop().time()
                 message, kind = describe(status, left.text(now_s, status.progress))
                 self.waiting = "" if status.can_answer else message
-                self._line.tell(message, kind)
                 if status.can_answer:
+                    self._tell_ready(status, message)
                     return
+                self._line.tell(message, kind)
                 is_coming = status.state in ("downloading", "loading")
                 if is_coming and self.shows_progress:
                     bar = await self._show(bar, message, status.progress)
@@ -253,6 +268,28 @@ class ModelWatch:
             self.waiting = ""
             if bar:
                 self._progress.end(bar, types.WorkDoneProgressEnd(message="done"))
+
+    def _tell_ready(self, status: ModelStatus, message: str) -> None:
+        """Say that the model is ready, and once what a larger one would bring and cost."""
+        larger = None if self._has_offered else self.find_larger_model(status)
+        if larger:
+            self._has_offered = True
+            message += f"; {larger['offer']} {larger['answers']}"
+        self._line.tell(message, larger=larger)
+
+    def find_larger_model(self, status: ModelStatus) -> dict[str, str] | None:
+        """Return a larger model to offer: ``{name, offer, answers}``; None: none, or declined.
+
+        A model of another machine's server cannot be downloaded from here.
+        """
+        if not status.larger or not isinstance(self._predictor, HasProcess):
+            return None
+        from redraft.model.choice import explain_answers, is_declined  # they take 50 ms
+
+        if is_declined(status.larger):
+            return None
+        answers = explain_answers(status.larger)
+        return {"name": status.larger, "offer": status.about_larger, "answers": answers}
 
     async def _show(self, bar: str, message: str, share: float | None) -> str:
         """Show progress in the bar of a token, or in a new one; return the token, "" for none."""

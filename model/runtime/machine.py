@@ -124,6 +124,11 @@ def memory_of(provider: str) -> int:
     return min(psutil.virtual_memory().total, *limits)
 
 
+def free_memory() -> int:
+    """Return the bytes of memory that programs can take without swapping."""
+    return psutil.virtual_memory().available
+
+
 #: Files with the memory that a container may use, of the second and the first version of cgroups.
 CONTROL_GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),

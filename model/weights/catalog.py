@@ -101,6 +101,7 @@ class ModelInfo:
     folder: Path | None = None  # of the user's models; None: built in
     prebuilt: tuple[str, ...] = ()  # variants that lie ready in ``folder``
     chat: str = ""  # name of the model that holds conversations in its place; "" itself
+    gain: str = ""  # what it does better than the smallest one, as measured, for people
 
     @property
     def base(self) -> Base:
@@ -131,6 +132,7 @@ class ModelInfo:
             "default_variant": self.default_variant,
             "prebuilt": list(self.prebuilt),
             **({"chat": self.chat} if self.chat else {}),
+            **({"gain": self.gain} if self.gain else {}),
             "config": config,
         }
 
@@ -240,6 +242,7 @@ class _Description:
     license: str = ""
     prebuilt: tuple[VariantName, ...] = ()
     chat: Annotated[str, Field(pattern=f"^({_NAME})?$")] = ""
+    gain: str = ""
 
 
 @cache
@@ -295,4 +298,5 @@ def _model(path: Path, data: Any) -> ModelInfo:
         folder=None if path.parent == _BUILT_IN else path.parent,
         prebuilt=found.prebuilt,
         chat=found.chat,
+        gain=found.gain,
     )

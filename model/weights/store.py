@@ -81,14 +81,19 @@ def check_known(name: str, variant: str | None) -> None:
 
 def ready_variants(model: ModelInfo) -> list[str]:
     """Return the variants that can be loaded at once, as far as names and sizes tell."""
-    return [v for v in VARIANTS if not problem_of(*_place(model, v), thorough=None)]
+    return [v for v in VARIANTS if is_ready(model, v)]
+
+
+def is_ready(model: ModelInfo, variant: str) -> bool:
+    """Return whether a variant can be loaded at once, as far as names and sizes tell."""
+    return not problem_of(*_place(model, variant), thorough=None)
 
 
 def is_here(model: ModelInfo, variant: str) -> bool:
     """Return whether a variant can be loaded without a download, as far as names and sizes tell."""
-    if not problem_of(*_place(model, variant), thorough=None):
-        return True
-    return model.origin is not None and _base_file(model.origin).exists()
+    return is_ready(model, variant) or (
+        model.origin is not None and _base_file(model.origin).exists()
+    )
 
 
 def names_with_template() -> list[str]:

@@ -187,15 +187,15 @@ def _device_of(settings: Settings) -> Device:
 
 
 def choice_findings(settings: Settings) -> Iterator[Finding]:
-    """Report the model that runs, the reason, and the command that gets a larger one if it fits."""
+    """Report the model that runs, the reason, and what a larger one that fits brings and costs."""
+    from redraft.model.choice import explain_answers
     from redraft.model.load import which_model
 
     how = (settings.variant, settings.provider, settings.threads)
     choice = which_model(settings.model, *how)
-    if choice.advice:
-        yield Finding(
-            "note", "choice", f"{choice.model}: {choice.reason}", f"Run '{choice.advice}'."
-        )
+    if choice.larger:
+        what = f"{choice.model} runs. {choice.about_larger}"
+        yield Finding("note", "choice", what, explain_answers(choice.larger))
     else:
         yield Finding("ok", "choice", f"{choice.model}: {choice.reason}")
 

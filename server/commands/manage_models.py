@@ -68,6 +68,22 @@ def model_list(
         ready = ", ".join(ready_variants(model)) or f"none; get it: redraft model pull {model.name}"
         lines = (f"version {model.version}, {model.license}", f"ready: {ready}", model.summary)
         _print_block(model.name, lines)
+    _print_choice()
+
+
+def _print_choice() -> None:
+    """Print which model runs, why, and what the user may answer to an offer."""
+    from redraft.model.choice import explain_answers
+    from redraft.model.load import which_model
+
+    from .console import out
+
+    settings = load()
+    how = (settings.variant, settings.provider, settings.threads)
+    choice = which_model(settings.model, *how)
+    out.print(f"{choice.model} runs: {choice.reason}", markup=False)
+    if choice.larger:
+        out.print(f"{choice.about_larger} {explain_answers(choice.larger)}", markup=False)
 
 
 def _print_block(name: str, lines: Iterable[str]) -> None:
@@ -271,6 +287,22 @@ def model_use(
             "config.toml, or the variable REDRAFT_MODEL.",
             markup=False,
         )
+
+
+@app.command("decline")
+def model_decline(
+    model: Annotated[str, typer.Argument(help="A larger model that Redraft offers.")],
+) -> None:
+    """Have no editor and no command offer a larger model again."""
+    from redraft.model.choice import decline_model
+    from redraft.model.config import AUTO
+
+    from .console import out
+
+    decline_model(model)
+    out.print(
+        f"{model} is not offered again; 'redraft model use {AUTO}' takes that back.", markup=False
+    )
 
 
 @app.command("show")

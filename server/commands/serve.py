@@ -9,7 +9,7 @@ import asyncio
 import time
 
 import psutil
-from redraft.model.choice import usual_model
+from redraft.model.choice import explain_answers, is_declined, usual_model
 from redraft.model.records import Predictor
 from redraft.model.weights.store import check_known
 
@@ -51,7 +51,7 @@ async def run_server(settings: Settings) -> None:
             limits=ConnectionLimits(settings.max_connections),
         ) as url:
             _print_address(url)
-            telling = asyncio.create_task(_tell_when_ready(predictor))
+            telling = asyncio.create_task(tell_when_ready(predictor))
             try:
                 await until_told_to_stop()
             finally:
@@ -103,9 +103,12 @@ def _print_address(url: str) -> None:
     err.print(f"To try it, open {url}/ in a browser", markup=False)
 
 
-async def _tell_when_ready(predictor: Predictor) -> None:
-    """Print each change of the model's state. A request may retry a failed load."""
-    printed = ""
+async def tell_when_ready(predictor: Predictor) -> None:
+    """Print each change of the model's state, and once each what there is to say of a larger one.
+
+    A request may retry a failed load.
+    """
+    printed, about_larger = "", ""
     while True:
         status = await predictor.status()
         provider = f" on {status.provider}" if status.provider else ""
@@ -114,4 +117,8 @@ async def _tell_when_ready(predictor: Predictor) -> None:
         if line != printed:
             err.print(line, markup=False)
             printed = line
+        if status.about_larger not in ("", about_larger) and not is_declined(status.larger):
+            about_larger = status.about_larger
+            answers = explain_answers(status.larger) if status.larger else ""
+            err.print(f"{about_larger} {answers}".rstrip(), markup=False)
         await asyncio.sleep(LOOK_S)

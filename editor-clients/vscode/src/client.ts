@@ -15,6 +15,12 @@ import {
 import { Restarts } from './restarts';
 import { clientSettings, SECTION, serverSettings } from './settings';
 
+/** A larger model that suits the machine, and a sentence on what it brings and costs. */
+export interface Larger {
+  readonly name: string;
+  readonly offer: string;
+}
+
 /** The status: `didChangeStatus` of the server, or the state of the connection. */
 export interface Status {
   readonly busy: boolean;
@@ -22,6 +28,8 @@ export interface Status {
   readonly message: string;
   /** True if a gesture would show a hidden suggestion. */
   readonly revealable?: boolean;
+  /** In one status of a server, where there is one to offer. */
+  readonly larger?: Larger;
 }
 
 const DOCUMENTS = [

@@ -10,6 +10,7 @@ import { Painter } from './decorations';
 import { Ghost } from './ghost';
 import { find, install, offer } from './install';
 import { type Actions, chooseEagerness, chooseModel, command, record, showMenu, why } from './menu';
+import { offerModel } from './larger';
 import { FOCUS } from './messages';
 import { NextEdits } from './next_edits';
 import { Recent } from './recent';
@@ -67,7 +68,10 @@ class Redraft implements vscode.Disposable {
     this.statistics = new Statistics(this.server);
     this.parts = [
       this.statistics,
-      this.server.onStatus((status) => this.status.show(status)),
+      this.server.onStatus((status) => {
+        this.status.show(status);
+        if (status.larger) void offerModel(status.larger, this.server, () => find(this.context));
+      }),
       ...this.commands(),
       ...this.events(),
     ];

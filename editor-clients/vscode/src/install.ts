@@ -154,7 +154,7 @@ const showSetting = (id: string): Thenable<unknown> =>
   vscode.commands.executeCommand('workbench.action.openSettings', `@id:${id}`);
 
 /** Show an error. Not awaited, because a notification may stay open for hours. */
-function complain(text: string, answers: Record<string, () => unknown> = {}): void {
+export function complain(text: string, answers: Record<string, () => unknown> = {}): void {
   void vscode.window
     .showErrorMessage(text, ...Object.keys(answers))
     .then((answer) => (answer ? answers[answer]?.() : undefined));
@@ -207,14 +207,15 @@ const succeeds = ([command = '', ...args]: readonly string[]): Promise<boolean> 
  *
  * @throws CancellationError, or an error with the last line of its output.
  */
-function execute(
+export function execute(
   command: string,
   args: readonly string[],
   onLine: (line: string) => void = () => {},
   token?: vscode.CancellationToken,
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const env = { ...process.env, PIP_PROGRESS_BAR: 'off', NO_COLOR: '1' };
+    const env = { ...process.env, ...environment, PIP_PROGRESS_BAR: 'off', NO_COLOR: '1' };
     const child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const cancelling = token?.onCancellationRequested(() => child.kill());
     let last = '';

@@ -129,3 +129,9 @@ export function installers(wanted: string, own: string, platform: NodeJS.Platfor
     },
   ];
 }
+
+/** Return the arguments that download a model, where `given` start the language server. */
+export function pullArguments(given: readonly string[], name: string): string[] {
+  // What stands before names the program: `ssh HOST redraft lsp`.
+  return [...given.slice(0, Math.max(given.indexOf('lsp'), 0)), 'model', 'pull', name];
+}

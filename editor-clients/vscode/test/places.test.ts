@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { candidates, installers, requirement } from '../src/places';
+import { candidates, installers, pullArguments, requirement } from '../src/places';
 import { MOST, Restarts, WITHIN_MS } from '../src/restarts';
 
 const MACHINE = {
@@ -75,4 +75,12 @@ test('a server that keeps ending is left alone after a while, one that ends rare
   assert.deepEqual(answers, [...Array.from({ length: MOST - 1 }, () => true), false]);
   const rarely = new Restarts();
   for (let at = 0; at < 20; at += 1) assert.ok(rarely.allow(at * WITHIN_MS));
+});
+
+test('a model is downloaded where the server runs', () => {
+  const pull = ['model', 'pull', 'redraft-1.5b'];
+  assert.deepEqual(pullArguments(['lsp', '--variant', 'q4'], 'redraft-1.5b'), pull);
+  assert.deepEqual(pullArguments([], 'redraft-1.5b'), pull);
+  const there = pullArguments(['gpu.local', 'redraft', 'lsp'], 'redraft-1.5b');
+  assert.deepEqual(there, ['gpu.local', 'redraft', ...pull]);
 });

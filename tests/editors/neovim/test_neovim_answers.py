@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.editors.neovim import Neovim, NeovimDesk, edits, ghost, needs_neovim, neovim
+from support.editors.neovim import (
+    Neovim,
+    NeovimDesk,
+    edits,
+    ghost,
+    needs_neovim,
+    neovim,
+    server_command,
+)
 
 pytestmark = needs_neovim
 
@@ -218,6 +226,24 @@ def test_a_new_user_is_greeted_once_on_one_line(tmp_path: Path) -> None:
             assert len(greeting) < 80 - 12  # more, and Neovim waits for a key
             editor.until(lambda: editor.lua("return require('redraft.client').get() ~= nil"))
             assert editor.notices().count(greeting) == times
+
+
+STATE = "return require('redraft.status').state.message"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_larger_model_is_offered_once_on_one_line(tmp_path: Path) -> None:
+    status = {"state": "ready", "model": "redraft-0.5b int8", "larger": "redraft-1.5b"}
+    statuses = [{**status, "about_larger": "redraft-1.5b suits this machine: it takes 1 GB."}]
+    script = {"answers": ["1"], "statuses": statuses, "log": str(tmp_path / "log")}
+    offering = server_command(script)
+    for times in (0, 1, 0):  # the first time it greets
+        with neovim(tmp_path, "x = 1\n", offering, init=NOTICES) as editor:
+            editor.until(lambda: editor.lua(STATE).startswith("ready"))
+            offers = [each for each in editor.notices() if "suits this machine" in each]
+            assert len(offers) == times and all(len(each) < 80 - 12 for each in offers)
+            editor.command("Redraft status")
+            editor.sees("redraft model pull redraft-1.5b")
 
 
 def test_notices_can_be_switched_off(tmp_path: Path) -> None:

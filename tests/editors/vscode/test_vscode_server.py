@@ -133,6 +133,40 @@ def test_the_tour_opens_a_window_at_its_first_file(project: Open, tmp_path: Path
         )
 
 
+def test_a_larger_model_is_downloaded_or_declined(project: Open, tmp_path: Path) -> None:
+    name = "redraft-1.5b"
+    status = {"state": "ready", "model": "redraft-0.5b int8", "larger": name}
+    told = tmp_path / "pulled"
+    server = f'exec {shlex.quote(sys.executable)} "$@"'
+    pull = f"echo $@ > {told}; [ -e {told}.twice ] && exit; touch {told}.twice"
+    full = "echo error: The disk is full >&2; exit 1"
+    _script(tmp_path / "redraft", f'if [ "$1" = model ]; then {pull}; {full}; else {server}; fi')
+    settings = {
+        "redraft.server.path": str(tmp_path / "redraft"),
+        "redraft.server.environment": {"REDRAFT_CACHE_DIR": str(tmp_path / "cache")},
+    }
+    statuses = [{**status, "about_larger": f"{name} suits this machine: it costs 1,117 MB."}]
+    with project("math.pi", settings=settings, statuses=statuses) as w:
+        w.await_toast("it costs 1,117 MB")
+        w.answer("Download")
+        w.await_toast("the smaller model goes on: redraft ended with code 1. error: The disk is")
+        w.await_status("The disk is full")
+        assert told.read_text().split() == ["model", "pull", name]
+        w.command("Redraft: Restart Server")
+        w.await_toast("it costs 1,117 MB")
+        w.answer("Download")
+        w.await_toast("runs from the next suggestion on")
+        w.command("Redraft: Restart Server")
+        w.await_toast("it costs 1,117 MB")
+        w.answer("No")
+        declined = tmp_path / "cache" / "model-declined"
+        end = time.monotonic() + 30
+        while not declined.exists():
+            assert time.monotonic() < end, "No is not remembered"
+            time.sleep(0.1)
+        assert declined.read_text().strip() == name
+
+
 def _script(path: Path, text: str) -> None:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)

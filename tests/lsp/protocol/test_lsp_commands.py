@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from redraft.lsp.protocol.status import StatusLine, sentence
 from redraft.model.gate.reasons import Abstain
-from redraft.model.records import Task
-from support.editors.lsp import URI, insert_texts, lsp_client
+from redraft.model.records import ModelStatus, Task
+from support.editors.lsp import URI, insert_texts, lsp_client, unconnected
 from support.editors.lsp_process import LspProcess
+from support.editors.predictor import ScriptedPredictor
 from support.editors.workbench import Workbench, reason, shown
 
 
@@ -59,6 +60,48 @@ def test_the_state_has_model_settings_and_last_reason() -> None:
         assert (told["model"]["name"], told["model"]["contextTokens"]) == ("fake-1m int8", 4096)
         assert (told["settings"]["eagerness"], told["settings"]["enabled"]) == ("low", True)
         assert told["snoozedS"] == 0
+
+
+LARGE = "redraft-1.5b"
+OFFER = f"{LARGE} suits this machine: it takes a download."
+
+
+def offering(**more: str) -> list[dict[str, str]]:
+    """Return the statuses of a model that is ready."""
+    return [{"state": "ready", "model": "redraft-0.5b int8", "about_larger": OFFER, **more}]
+
+
+def test_a_larger_model_is_offered_once_until_declined(cache: Path) -> None:
+    with lsp_client("total", statuses=offering(larger=LARGE)) as client:
+        client.initialize()
+        told = client.status("ready: redraft-0.5b int8")
+        assert OFFER in told["message"] and f"redraft model pull {LARGE}" in told["message"]
+        assert (told["kind"], told["larger"]["name"]) == ("Normal", LARGE)
+        assert told["larger"]["offer"] == OFFER
+        client.open("x = ")
+        assert insert_texts(client.complete(0, 4)) == ["total"]
+        assert sum(OFFER in each for each in client.statuses()) == 1
+        assert OFFER in client.command("redraft.status")["result"]["model"]["aboutLarger"]
+        assert client.popups() == []
+        assert "error" in client.command("redraft.declineModel", "redraft-0.5b")
+        assert "error" not in client.command("redraft.declineModel", LARGE)
+        assert client.command("redraft.status")["result"]["model"]["aboutLarger"] == ""
+    with lsp_client("total", statuses=offering(larger=LARGE)) as client:  # another editor
+        client.initialize()
+        assert client.status("ready")["message"] == "ready: redraft-0.5b int8"
+
+
+def test_the_status_says_why_no_larger_model_runs() -> None:
+    with lsp_client("total", statuses=offering()) as client:
+        client.initialize()
+        told = client.status("ready")
+        assert told["message"].endswith(f"; {OFFER}") and "larger" not in told
+        assert client.command("redraft.status")["result"]["model"]["aboutLarger"] == OFFER
+
+
+def test_a_model_for_another_machine_is_not_offered() -> None:
+    watch = unconnected(ScriptedPredictor(["total"]), lambda: 0.0).watch
+    assert watch.find_larger_model(ModelStatus(**offering(larger=LARGE)[0])) is None
 
 
 @pytest.mark.usefixtures("spawn")

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from redraft.model import choice, load
 from redraft.model.calibrate import LASTS_S, calibration_file, calibration_key
-from redraft.model.choice import Placement, choose_model, read_stored_model, store_model
+from redraft.model.choice import (
+    Placement,
+    choose_model,
+    is_declined,
+    read_stored_model,
+    store_model,
+)
 from redraft.model.engine import Engine
 from redraft.model.errors import ModelNotReady, UnknownModel, WeightsError
 from redraft.model.predict import Loader, Model
 from redraft.model.runtime import machine
+from redraft.model.runtime.backend import Cancelled
 from redraft.model.runtime.device import Device
+from redraft.model.weights import files
 from redraft.model.weights.catalog import ModelInfo, info
 from redraft.server.commands.main import app
 from support.models.engines_of import ANSWER, REQUEST, make_model, ready, run
@@ -39,7 +49,10 @@ class Machine:
     """A machine with the models that were pulled, its memory and its measurements."""
 
     pulled: set[str] = field(default_factory=lambda: {SMALL})
+    ready: set[str] = field(default_factory=set)  # of those, the ones made for this machine
     memory: int = 16 * GB
+    free_memory: int = 8 * GB
+    free_disk: int = 20 * GB
 
     def measured(self, name: str, pass_ms: float, age_s: float = 0.0) -> None:
         """Note that a pass of up to 25 positions takes ``pass_ms`` with a model."""
@@ -59,7 +72,11 @@ class Machine:
 def here(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
     monkeypatch.setattr(choice, "is_here", lambda model, variant: model.name in found.pulled)
+    monkeypatch.setattr(choice, "is_ready", lambda model, variant: model.name in found.ready)
     monkeypatch.setattr(choice, "memory_of", lambda provider: found.memory)
+    monkeypatch.setattr(choice, "free_memory", lambda: found.free_memory)
+    disk = lambda _: SimpleNamespace(free=found.free_disk)  # noqa: E731
+    monkeypatch.setattr(files.shutil, "disk_usage", disk)
     return found
 
 
@@ -86,15 +103,60 @@ def test_the_largest_fast_and_small_enough_model_runs(
         if ms is not None:
             here.measured(name, ms)
     found = choose_model(HERE)
-    assert (found.model, found.advice) == (chosen, "")
+    assert (found.model, found.larger) == (chosen, "")
     assert re.search(says, found.reason), found.reason
+    assert found.about_larger == (found.reason if chosen == SMALL else "")
 
 
-def test_a_model_not_pulled_is_named_and_never_chosen(here: Machine) -> None:
+def test_a_model_not_pulled_is_offered_not_chosen(here: Machine) -> None:
     here.measured(SMALL, FAST_MS)
     found = choose_model(HERE)
-    assert (found.model, found.advice) == (SMALL, f"redraft model pull {LARGE}")
-    assert re.search("it suits this machine .*and is not on it", found.reason)
+    assert (found.model, found.larger) == (SMALL, LARGE)
+    assert re.search("suits this machine .*and is not on it", found.reason)
+    for cost in (info(LARGE).gain, "1,117 MB", "3.0 GB of disk", "2.2 GB of memory", "predicted"):
+        assert cost in found.about_larger
+    assert found.about_larger.count(". ") == 0  # one sentence
+
+
+def test_a_model_too_slow_for_here_is_not_offered(here: Machine) -> None:
+    here.measured(SMALL, SLOW_MS)
+    found = choose_model(HERE)
+    assert (found.larger, found.about_larger) == ("", "")
+
+
+def test_a_model_larger_than_the_disk_is_not_offered(here: Machine) -> None:
+    here.measured(SMALL, FAST_MS)
+    here.free_disk = 1 * GB
+    found = choose_model(HERE)
+    assert (found.model, found.larger) == (SMALL, "")
+    assert "suits this machine" in found.reason and "1000 MB free" in found.reason
+
+
+def test_a_declined_model_is_not_offered_until_auto(here: Machine) -> None:
+    here.measured(SMALL, FAST_MS)
+    done = CliRunner().invoke(app, ["model", "decline", LARGE])
+    assert done.exit_code == 0 and "redraft model use auto" in done.output
+    found = choose_model(HERE)
+    assert is_declined(LARGE) and (found.model, found.larger) == (SMALL, "")
+    assert "declined" in found.reason and "redraft model use auto" in found.reason
+    here.pulled |= {LARGE}
+    assert choose_model(HERE).model == LARGE  # pulled by the user all the same
+    here.pulled -= {LARGE}
+    assert f"{SMALL} runs" in use("auto").output
+    assert not is_declined(LARGE) and choose_model(HERE).larger == LARGE
+
+
+def test_only_larger_models_can_be_declined(here: Machine) -> None:
+    done = CliRunner().invoke(app, ["model", "decline", SMALL])
+    assert done.exit_code != 0 and not is_declined(SMALL)
+
+
+def test_the_list_says_which_model_runs_and_why(here: Machine) -> None:
+    here.measured(SMALL, FAST_MS)
+    listed = CliRunner().invoke(app, ["model", "list"])
+    assert f"{SMALL} runs: {LARGE} suits this machine" in listed.output
+    assert f"redraft model pull {LARGE}" in listed.output
+    assert f"redraft model decline {LARGE}" in listed.output
 
 
 def test_a_larger_slow_model_is_tried_again_in_a_week(here: Machine) -> None:
@@ -161,13 +223,13 @@ class Loads:
 
     here: Machine
     pass_ms: dict[str, float]
-    broken: set[str] = field(default_factory=set)
+    broken: dict[str, Exception] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
 
     def __call__(self, name: str, device: Device, threads: int | None, report: object) -> Model:
         self.names.append(name)
         if name in self.broken:
-            raise WeightsError("not enough memory")
+            raise self.broken[name]
         self.here.measured(name, self.pass_ms[name])
         return replace(make_model(Script(ids(ANSWER))), name=name)
 
@@ -196,15 +258,15 @@ def test_the_first_load_measures_for_the_larger_model(loads: Loads) -> None:
     assert loads.names == [SMALL, LARGE, LARGE]
 
 
-def test_a_slower_model_than_predicted_is_said_once(
+def test_a_slower_model_than_predicted_is_logged_once(
     loads: Loads, caplog: pytest.LogCaptureFixture
 ) -> None:
     loads.pass_ms[LARGE] = 90.0
     loads.here.measured(SMALL, FAST_MS)
     loaded = loader()(quietly)
     assert (loaded.name, loads.names) == (SMALL, [LARGE, SMALL])
-    assert "a line takes 297 ms" in loaded.notice and len(caplog.records) == 1
-    assert loader()(quietly).notice == ""
+    assert "a line takes 297 ms" in loaded.status().about_larger and len(caplog.records) == 1
+    assert "a line takes 297 ms" in loader()(quietly).status().about_larger
     assert (loads.names[2:], len(caplog.records)) == ([SMALL], 1)
 
 
@@ -212,13 +274,55 @@ def test_a_larger_model_that_cannot_load_gives_way(
     loads: Loads, caplog: pytest.LogCaptureFixture
 ) -> None:
     loads.here.measured(SMALL, FAST_MS)
-    loads.broken = {LARGE}
+    full = WeightsError("not enough memory")
+    loads.broken = {LARGE: full}
     loaded = loader()(quietly)
     assert loaded.name == SMALL
-    assert "not enough memory" in loaded.notice and "not enough memory" in caplog.text
-    loads.broken = {LARGE, SMALL}
+    assert "not enough memory" in loaded.status().about_larger
+    assert "not enough memory" in caplog.text
+    loads.broken = {LARGE: full, SMALL: full}
     with pytest.raises(WeightsError, match="not enough memory"):
         loader()(quietly)
+
+
+def test_any_failure_of_a_larger_model_gives_way(loads: Loads) -> None:
+    loads.here.measured(SMALL, FAST_MS)
+    for error in (MemoryError("no room"), RuntimeError("bad_alloc"), WeightsError("disk is full")):
+        loads.broken = {LARGE: error}
+        status = loader()(quietly).status()
+        assert status.model.startswith(SMALL) and status.larger == ""
+        assert f"{LARGE} does not run: it cannot be loaded: {error}" in status.about_larger
+
+
+def test_an_engine_that_is_closed_loads_no_other_model(loads: Loads) -> None:
+    loads.here.measured(SMALL, FAST_MS)
+    loads.broken = {LARGE: Cancelled()}
+    with pytest.raises(Cancelled):
+        loader()(quietly)
+    assert loads.names == [LARGE]
+
+
+def test_a_larger_model_waits_for_free_memory(loads: Loads) -> None:
+    loads.here.measured(SMALL, FAST_MS)
+    loads.here.free_memory = GB
+    loaded = loader()(quietly)
+    assert loads.names == [SMALL]
+    assert "2.2 GB of memory are needed, 1.0 GB are free" in loaded.status().about_larger
+    loads.here.free_memory = 3 * GB
+    assert loader()(quietly).status().model.startswith(LARGE)
+
+
+def test_a_model_in_use_is_loaded_whatever_is_free(loads: Loads) -> None:
+    store_model(LARGE, "int8")
+    loads.here.free_memory = GB
+    assert loader()(quietly).name == LARGE
+
+
+def test_the_status_offers_a_model_that_is_not_here(loads: Loads) -> None:
+    loads.here.pulled.discard(LARGE)
+    status = loader()(quietly).status()
+    assert status.model.startswith(SMALL) and status.larger == LARGE
+    assert status.about_larger.startswith(f"{LARGE} suits this machine")
 
 
 def test_a_model_in_use_that_is_gone_is_not_downloaded(loads: Loads) -> None:
@@ -274,5 +378,9 @@ def test_a_running_engine_takes_a_pulled_model(loads: Loads, cache: Path) -> Non
     loaded = loader()(quietly)
     assert (loaded.name, loaded.why_outdated()) == (SMALL, "")
     loads.here.pulled.add(LARGE)
-    (cache / "ready" / LARGE / info(LARGE).version).mkdir(parents=True)
+    folder = cache / "ready" / LARGE / info(LARGE).version
+    (folder / ".int8.tmp").mkdir(parents=True)  # downloaded, and being made ready by the pull
+    assert loaded.why_outdated() == ""
+    loads.here.ready.add(LARGE)
+    os.utime(folder, ns=(1, 1))
     assert LARGE in loaded.why_outdated()

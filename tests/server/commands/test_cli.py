@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from redraft.model.choice import decline_model
 from redraft.model.errors import EngineGone, InvalidRequest
 from redraft.model.records import ModelStatus, Predictor
+from redraft.server.commands import serve
 from redraft.server.commands.complete import FilePlace, ask_once, cursor_at, display_path, read_text
 from redraft.server.commands.console import ShownFile, canvas_text
 from redraft.server.commands.main import app, main
@@ -44,7 +46,9 @@ def test_help_names_every_command() -> None:
     assert " train " not in out  # for maintainers: not in the list, but there
     assert call("train", "--help")[0] == 0
     code, out, _ = call("model", "--help")
-    assert all(command in out for command in ("list", "pull", "show", "export", "remove"))
+    assert all(
+        command in out for command in ("list", "pull", "decline", "show", "export", "remove")
+    )
 
 
 def test_serving_imports_no_torch_and_help_even_less() -> None:
@@ -250,6 +254,35 @@ def test_nothing_to_suggest_is_said_and_no_failure(source: Path) -> None:
     code, out, err = call_with_server(ScriptedPredictor([()]), "complete", f"{source}:1:1", "-q")
     assert (code, out) == (0, "")
     assert "nothing to suggest: nothing to add" in err
+
+
+OFFERING = ModelStatus("ready", "fake int8", larger="redraft-1.5b", about_larger="It costs 1 GB.")
+
+
+def test_complete_offers_no_larger_model(source: Path) -> None:
+    predictor = ScriptedPredictor(["total"], statuses=[OFFERING])
+    code, out, told = call_with_server(predictor, "complete", f"{source}:2:12")
+    assert (code, out) == (0, "total\n") and "It costs" not in told
+
+
+def test_serve_offers_a_larger_model_once(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serve, "LOOK_S", 0.01)
+    predictor = ScriptedPredictor(
+        statuses=[OFFERING, OFFERING, ModelStatus("loading", "fake int8")]
+    )
+
+    def printed() -> str:
+        with pytest.raises(TimeoutError):
+            asyncio.run(asyncio.wait_for(serve.tell_when_ready(predictor), 0.3))
+        return capsys.readouterr().err
+
+    told = printed()
+    assert told.count("It costs 1 GB.") == 1 and "'redraft model pull redraft-1.5b'" in told
+    decline_model("redraft-1.5b")
+    predictor.statuses[:] = [OFFERING]
+    assert "It costs 1 GB." not in printed()
 
 
 def test_a_model_that_failed_to_load_is_said(source: Path) -> None:

@@ -104,10 +104,12 @@ def test_doctor_says_which_model_runs_and_larger_ones(
 ) -> None:
     [named] = choice_findings(Settings(model="mine"))
     assert (named.verdict, named.what) == ("ok", "mine: named by the settings")
-    found = ModelChoice("redraft-0.5b", "it is not here", "redraft model pull redraft-1.5b")
+    found = ModelChoice("redraft-0.5b", "it is not here", "redraft-1.5b", "It costs 2 GB.")
     monkeypatch.setattr("redraft.model.load.which_model", lambda *_: found)
     [finding] = choice_findings(Settings())
-    assert finding.verdict == "note" and "redraft model pull redraft-1.5b" in finding.advice
+    assert (finding.verdict, finding.what) == ("note", "redraft-0.5b runs. It costs 2 GB.")
+    assert "redraft model pull redraft-1.5b" in finding.advice
+    assert "redraft model decline redraft-1.5b" in finding.advice
 
 
 @pytest.mark.skipif(

@@ -85,6 +85,9 @@ class LoggedPredictor(ScriptedPredictor):
         self._note = note
         self.delays_s = script.get("delays_s")  # before each answer, the last one ever after
 
+    def process(self) -> None:
+        """Return no process: the model is on this machine."""
+
     def note(self, event: str, cursor: int, **more: Any) -> None:
         self._note({"event": event, "cursor": cursor, **more})
 

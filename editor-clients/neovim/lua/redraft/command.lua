@@ -201,6 +201,9 @@ local function sentence(result)
     result.message,
     ("model: %s"):format(model.name ~= "" and model.name .. " on " .. model.provider or model.state),
   }
+  if result.model.aboutLarger ~= "" then
+    lines[#lines + 1] = result.model.aboutLarger
+  end
   if result.load.why ~= "" then
     table.insert(lines, 3, ("%s %s"):format(result.load.effort, result.load.why))
   end

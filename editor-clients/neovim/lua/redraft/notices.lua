@@ -17,18 +17,34 @@ end
 --- The message of the first start; it fits in 80 columns, so that Neovim does not wait for a key.
 M.GREETING = "on. Tab takes a suggestion; :Redraft why, :help redraft"
 
---- Show the first message once. A file in Neovim's state folder remembers it.
-function M.greet()
+--- Show a message once; return true if it is shown. The file `name` in Neovim's state folder remembers it.
+local function say_once(name, message)
   if not config.values.notices then
-    return
+    return false
   end
   local folder = vim.fs.joinpath(vim.fn.stdpath("state"), "redraft")
-  local note = vim.fs.joinpath(folder, "greeted")
+  local note = vim.fs.joinpath(folder, name)
   if vim.uv.fs_stat(note) or vim.fn.mkdir(folder, "p") == 0 then
-    return
+    return false
   end
   vim.fn.writefile({}, note)
-  say(M.GREETING)
+  say(message)
+  return true
+end
+
+local greeted = false
+
+--- Show the first message once.
+function M.greet()
+  greeted = say_once("greeted", M.GREETING)
+end
+
+--- Say once that a larger model suits this machine; :Redraft status gives its costs and the commands.
+--- Not after the first message: for two, Neovim would wait for a key.
+function M.offer(larger)
+  if not greeted then
+    say_once("offered-" .. larger.name, larger.name .. " suits this machine; see :Redraft status")
+  end
 end
 
 -- --- problems --------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ end
 function M.update(status)
   set(status)
   require("redraft.notices").update(M.state)
+  if status.larger then
+    require("redraft.notices").offer(status.larger)
+  end
 end
 
 --- Set a status that only this side knows: no server, ended, restarting.
