@@ -308,9 +308,9 @@ def watch_choice(
             return ""
         if found.model == chosen.model:
             return ""
-        if found.model != DEFAULT_MODEL and not found.is_stored:
-            if not is_ready(info(found.model), placement.variant):  # a pull is still making it
-                return ""
+        is_sure = found.is_stored or found.model == DEFAULT_MODEL
+        if not is_sure and not is_ready(info(found.model), placement.variant):
+            return ""  # a pull is still making it
         return f"{found.model} runs in the place of {chosen.model}"
 
     return check
