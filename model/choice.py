@@ -102,7 +102,7 @@ def choose_model(
             reason = f"{name} does not run: {why}"
             about_larger = reason if is_there else ""
             continue
-        reason = f"{name} suits this machine ({why}), and is not on it"
+        reason = f"{name} suits this machine, and is not on it"
         if problem := _problem_of_pull(model, placement.variant):
             reason += f". {problem}"
         elif is_declined(name):

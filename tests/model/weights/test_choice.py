@@ -112,7 +112,7 @@ def test_a_model_not_pulled_is_offered_not_chosen(here: Machine) -> None:
     here.measured(SMALL, FAST_MS)
     found = choose_model(HERE)
     assert (found.model, found.larger) == (SMALL, LARGE)
-    assert re.search("suits this machine .*and is not on it", found.reason)
+    assert found.reason == f"{LARGE} suits this machine, and is not on it"
     for cost in (info(LARGE).gain, "1,117 MB", "3.0 GB of disk", "2.2 GB of memory", "predicted"):
         assert cost in found.about_larger
     assert found.about_larger.count(". ") == 0  # one sentence
