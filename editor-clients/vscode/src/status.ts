@@ -31,7 +31,7 @@ const READY = 'ready: ';
 
 /** Return the whole message, with the key that shows a hidden suggestion. */
 export function worded({ message, revealable }: Status): string {
-  const text = message.startsWith(READY) ? `${message.slice(READY.length)}, ready` : message;
+  const text = message.startsWith(READY) ? message.slice(READY.length).replace(/^[^;]*/, '$&, ready') : message;
   return `Redraft: ${text}${revealable ? ` ${ASK_KEY} shows it.` : ''}`;
 }
 
