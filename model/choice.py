@@ -22,7 +22,7 @@ from .runtime.machine import free_memory, memory_of
 from .weights.catalog import DEFAULT_MODEL, OWN_MODELS, ModelInfo, cache_dir, info
 from .weights.convert import estimate_bytes
 from .weights.files import explain_errors, make_folder, require_space, write_atomically
-from .weights.store import bytes_to_pull, is_here, is_ready
+from .weights.store import bytes_to_pull, is_here, is_pulling, is_ready
 
 #: The longest that a line of ghost text may take when the prompt is cached, and a next edit.
 LINE_MS, EDIT_MS = 250.0, 800.0
@@ -93,17 +93,20 @@ def choose_model(
     for name in OWN_MODELS[:-1]:
         model = info(name)
         is_there = is_here(model, placement.variant)
+        is_coming = is_there and not is_ready(model, placement.variant) and is_pulling()
         fits, why = fit(model, placement)
         if name in failed:
             fits, why = False, failed[name]
-        if fits and is_there:
+        if fits and is_there and not is_coming:
             return ModelChoice(name, f"the largest that suits this machine: {why}")
         if not fits:
             reason = f"{name} does not run: {why}"
             about_larger = reason if is_there else ""
             continue
-        reason = f"{name} suits this machine ({why}), and is not on it"
-        if problem := _problem_of_pull(model, placement.variant):
+        reason = f"{name} suits this machine, and is not on it"
+        if is_coming:
+            reason = f"{name} suits this machine, and is being made ready by another process"
+        elif problem := _problem_of_pull(model, placement.variant):
             reason += f". {problem}"
         elif is_declined(name):
             reason += f". It was declined; 'redraft model use {AUTO}' takes that back"
@@ -308,8 +311,8 @@ def watch_choice(
             return ""
         if found.model == chosen.model:
             return ""
-        is_ours = found.model != DEFAULT_MODEL and not found.is_stored
-        if is_ours and not is_ready(info(found.model), placement.variant):
+        is_sure = found.is_stored or found.model == DEFAULT_MODEL
+        if not is_sure and not is_ready(info(found.model), placement.variant):
             return ""  # a pull is still making it
         return f"{found.model} runs in the place of {chosen.model}"
 

@@ -96,6 +96,17 @@ def is_here(model: ModelInfo, variant: str) -> bool:
     )
 
 
+def is_pulling() -> bool:
+    """Return whether a process fetches or makes weights now."""
+    lock = filelock.FileLock(cache_dir() / "pull.lock")
+    try:
+        lock.acquire(timeout=0)
+    except OSError as error:  # a timeout is one; else the folder is read-only or missing
+        return isinstance(error, filelock.Timeout)
+    lock.release()
+    return False
+
+
 def names_with_template() -> list[str]:
     """Return the models that lie ready here and know conversations."""
     return [

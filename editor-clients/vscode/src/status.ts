@@ -36,7 +36,7 @@ const kept = (message: string): string => message.replace(/ \([^()]*\)|\d+/g, ''
 
 /** Return the whole message, with the key that shows a hidden suggestion. */
 export function worded({ message, revealable }: Status): string {
-  const text = message.startsWith(READY) ? `${message.slice(READY.length)}, ready` : message;
+  const text = message.startsWith(READY) ? message.slice(READY.length).replace(/^[^;]*/, '$&, ready') : message;
   return `Redraft: ${text}${revealable ? ` ${ASK_KEY} shows it.` : ''}`;
 }
 

@@ -30,6 +30,8 @@ from redraft.model.runtime.backend import Cancelled
 from redraft.model.runtime.device import Device
 from redraft.model.weights import files
 from redraft.model.weights.catalog import ModelInfo, info
+from redraft.model.weights.download import no_progress
+from redraft.model.weights.store import hold_lock
 from redraft.server.commands.main import app
 from support.models.engines_of import ANSWER, REQUEST, make_model, ready, run
 from support.models.fake_backend import Script, ids
@@ -112,7 +114,7 @@ def test_a_model_not_pulled_is_offered_not_chosen(here: Machine) -> None:
     here.measured(SMALL, FAST_MS)
     found = choose_model(HERE)
     assert (found.model, found.larger) == (SMALL, LARGE)
-    assert re.search("suits this machine .*and is not on it", found.reason)
+    assert found.reason == f"{LARGE} suits this machine, and is not on it"
     for cost in (info(LARGE).gain, "1,117 MB", "3.0 GB of disk", "2.2 GB of memory", "predicted"):
         assert cost in found.about_larger
     assert found.about_larger.count(". ") == 0  # one sentence
@@ -157,6 +159,16 @@ def test_the_list_says_which_model_runs_and_why(here: Machine) -> None:
     assert f"{SMALL} runs: {LARGE} suits this machine" in listed.output
     assert f"redraft model pull {LARGE}" in listed.output
     assert f"redraft model decline {LARGE}" in listed.output
+
+
+def test_a_model_that_is_being_pulled_is_not_waited_for(here: Machine) -> None:
+    here.measured(SMALL, FAST_MS)
+    here.pulled |= {LARGE}
+    with hold_lock(no_progress):
+        found = choose_model(HERE)
+        assert (found.model, found.larger) == (SMALL, "")
+        assert "being made ready" in found.reason
+    assert choose_model(HERE).model == LARGE
 
 
 def test_a_larger_slow_model_is_tried_again_in_a_week(here: Machine) -> None:
