@@ -161,7 +161,7 @@ def test_the_list_says_which_model_runs_and_why(here: Machine) -> None:
     assert f"redraft model decline {LARGE}" in listed.output
 
 
-def test_a_model_that_is_being_pulled_is_not_waited_for(here: Machine) -> None:
+def test_a_model_being_pulled_is_not_waited_for(here: Machine) -> None:
     here.measured(SMALL, FAST_MS)
     here.pulled |= {LARGE}
     with hold_lock(no_progress):
