@@ -132,9 +132,8 @@ class StatusLine:
     ) -> None:
         """Send a status, unless it was sent last; ``larger``: see ``find_larger_model``."""
         busy = self._thinking > 0
-        state: dict[str, object] = {
-            "busy": busy, "kind": kind, "message": message, "revealable": revealable,
-        }  # fmt: skip
+        state: dict[str, Any] = {"busy": busy, "kind": kind, "message": message}
+        state["revealable"] = revealable
         if larger:
             state["larger"] = larger
         if state != self._sent:
