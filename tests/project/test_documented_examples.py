@@ -107,7 +107,7 @@ def test_settings_in_lua_can_be_read(snippet: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-async def test_addresses_in_settings_are_routes_or_what_clients_extend() -> None:
+async def test_addresses_in_settings_exist() -> None:
     app = create_app(ScriptedPredictor(), Settings())
     routes = {route.resource.canonical for route in app.router.routes() if route.resource}
     paths = set(re.findall(r"http://127\.0\.0\.1:7331([\w/]*)", SETTINGS))

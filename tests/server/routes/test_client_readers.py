@@ -152,7 +152,7 @@ CONTINUE: dict[str, Any] = {
 }
 
 
-async def test_continue_reads_the_stream_and_its_other_files_are_read() -> None:
+async def test_continue_reads_the_stream() -> None:
     model = ScriptedPredictor()
     text = await raw("/v1/completions", CONTINUE, model)
     assert read_stream(text, "text") == "return a + b"
@@ -161,7 +161,7 @@ async def test_continue_reads_the_stream_and_its_other_files_are_read() -> None:
     assert (request.path, [each.path for each in request.related]) == ("a.py", ["b.py"])
 
 
-#: Of Kilo Code 5; the other two of its proposed providers of one's own.
+#: Of Kilo Code 5; the other two of a provider proposed for version 7.
 KILO = PROMPT | {"model": "codestral-latest", "max_tokens": 256, "temperature": 0.2, "stream": True}
 
 
