@@ -94,7 +94,7 @@ def test_settings_in_json_and_yaml_can_be_read() -> None:
         json.loads(snippet if snippet.startswith("{") else f"{{{snippet}}}")
     yaml: Any = pytest.importorskip("yaml")
     [continues] = map(yaml.safe_load, snippets("yaml"))
-    assert [each["roles"] for each in continues["models"]] == [["autocomplete"], ["chat"]]
+    assert [each["roles"] for each in continues["models"]] == [["autocomplete"]]
 
 
 @needs_neovim
