@@ -37,7 +37,7 @@ MAX_CONTEXT_TOKENS = 32_768
 MAX_ANSWER_TOKENS = 4_096  # keeps caches within their size classes
 MAX_TEMPERATURE = 2
 MAX_CANDIDATES = 16
-MAX_STOPS = 16
+MAX_STOPS = 16  # clients of many models list the stop strings of all
 
 #: Natural logarithm in place of that of a probability of 0: JSON knows no infinity.
 LEAST_LOG = -1e4

@@ -105,11 +105,6 @@ class Settings(BaseModel):
         ge=1,
         description="most answers to one request; each costs its own denoising",
     )
-    max_stops: int = Field(
-        4,
-        ge=1,
-        description="most stop strings of a completion request, as in OpenAI's API",
-    )
     eagerness: Eagerness = Field(
         "medium",
         description=(

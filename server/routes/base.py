@@ -15,7 +15,14 @@ from redraft.model.gate.eagerness import Eagerness, threshold
 from redraft.model.prompts.excerpt import MAX_EDIT_TOKENS, NO_PATH, Excerpt, unix
 from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import Unknown
-from redraft.model.records import EditRequest, ModelStatus, Prediction, Temperature, TopP
+from redraft.model.records import (
+    MAX_STOPS,
+    EditRequest,
+    ModelStatus,
+    Prediction,
+    Temperature,
+    TopP,
+)
 from redraft.model.validation import (
     AtLeastOne,
     Exactly,
@@ -71,9 +78,7 @@ class Sampling:
     min_tokens: Whole = 0  # as in vLLM
     stop: Stops = ()
 
-    def template(
-        self, max_tokens: int, most_stops: int, candidates: int = 1, where: str = ""
-    ) -> EditRequest:
+    def template(self, max_tokens: int, candidates: int = 1, where: str = "") -> EditRequest:
         """Return a request with these fields and no text yet.
 
         Args:
@@ -83,9 +88,9 @@ class Sampling:
             InvalidRequest: names the field and what it must be.
         """
         between(f"{where}min_tokens", self.min_tokens, 0, max_tokens)
-        if len(self.stop) > most_stops:
+        if len(self.stop) > MAX_STOPS:
             raise InvalidRequest(
-                f"'{where}stop' has {len(self.stop)} strings, at most {most_stops} are allowed."
+                f"'{where}stop' has {len(self.stop)} strings, at most {MAX_STOPS} are allowed."
             )
         return EditRequest(
             task="infill",
@@ -132,7 +137,7 @@ class CompletionBody(Sampling):
         """
         between("n", self.n, 1, settings.max_candidates)
         wanted = default_tokens(prompt) if self.max_tokens is None else self.max_tokens
-        template = self.template(wanted, settings.max_stops, self.n)
+        template = self.template(wanted, self.n)
         return question(prompt, template, edit_threshold(self.eagerness, settings))
 
 

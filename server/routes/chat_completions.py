@@ -178,7 +178,7 @@ def read_chat(data: Json, settings: Settings) -> Chat:
         begins=CALL_OPENS if tools.must else "",
     )
     request = replace(
-        body.template(min(wanted, settings.max_tokens), settings.max_stops, body.n),
+        body.template(min(wanted, settings.max_tokens), body.n),
         task="chat",
         path="",
         quality=QUALITIES[body.reasoning_effort],

@@ -17,14 +17,7 @@ from typing import Annotated
 from aiohttp import web
 from redraft.model.prompts.excerpt import MAX_RELATED, render_related_file
 from redraft.model.prompts.fim import Middle
-from redraft.model.records import (
-    MAX_STOPS,
-    CanvasState,
-    EditRequest,
-    Prediction,
-    Predictor,
-    Stats,
-)
+from redraft.model.records import CanvasState, EditRequest, Prediction, Predictor, Stats
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Number, Text, Whole, read
 
 from ..http.access import ENGINE, SETTINGS
@@ -98,7 +91,7 @@ def _question(body: InfillBody, most_tokens: int) -> HttpQuestion:
     newest = body.input_extra[-MAX_RELATED:]
     related = tuple(render_related_file(one.filename, one.text) for one in newest)
     prompt = Middle(body.input_prefix + body.prompt, body.input_suffix, related=related)
-    return question(prompt, body.template(wanted, MAX_STOPS))
+    return question(prompt, body.template(wanted))
 
 
 async def within(

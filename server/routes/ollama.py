@@ -16,7 +16,7 @@ from aiohttp import web
 from redraft.model.gate.eagerness import Eagerness
 from redraft.model.prompts.fim import Middle
 from redraft.model.prompts.registry import recognise
-from redraft.model.records import MAX_STOPS, CanvasState, ModelStatus, Prediction
+from redraft.model.records import CanvasState, ModelStatus, Prediction
 from redraft.model.release import RELEASE
 from redraft.model.validation import MAX_INTEGER, Exactly, Flag, Json, Text, read
 from redraft.model.weights.store import find_stored
@@ -208,9 +208,8 @@ def _question(body: GenerateBody, settings: Settings) -> HttpQuestion | None:
     wanted = body.options.num_predict
     if wanted is None:
         wanted = default_tokens(prompt)
-    # Clients of many models list the stop strings of all.
     template = body.options.template(
-        wanted if wanted > 0 else settings.max_tokens, MAX_STOPS, where="options."
+        wanted if wanted > 0 else settings.max_tokens, where="options."
     )
     return question(prompt, template, edit_threshold(body.eagerness, settings))
 

@@ -20,7 +20,8 @@ from redraft.server.commands.console import until_ready
 from redraft.server.engine_process.open import open_engine
 from redraft.server.http.listen import listen
 from redraft.server.settings import Settings
-from support.editors.predictor import chatting, editing
+from support.editors.neovim import NVIM, needs_neovim
+from support.editors.predictor import ScriptedPredictor, chatting, editing
 from support.playground import served_beside
 from support.served import post
 
@@ -36,6 +37,7 @@ PROGRAMS = {
     program.split()[1]: program
     for program in re.findall(r"(?<=```python\n).*?(?=```)", PAGES[0].read_text("utf-8"), re.DOTALL)
 }
+SETTINGS = PAGES[0].read_text("utf-8").split("## Settings of known clients")[1].split("\n## ")[0]
 DEFAULT = "redraft-0.5b"
 FEEDBACK = "/feedback"
 INFILL = ("/v1/fim/completions", "/v1/completions", "/infill", "/api/generate")
@@ -81,6 +83,36 @@ def test_a_program_runs_word_for_word(package: str, capsys: pytest.CaptureFixtur
         exec(PROGRAMS[package].replace("http://127.0.0.1:7331", url), {})
     chance, label = capsys.readouterr().out.split()
     assert 0 < float(chance) < 1 and label == "bug"
+
+
+def snippets(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", SETTINGS, re.DOTALL)
+
+
+def test_settings_in_json_and_yaml_can_be_read() -> None:
+    for snippet in snippets("json"):
+        json.loads(snippet if snippet.startswith("{") else f"{{{snippet}}}")
+    yaml: Any = pytest.importorskip("yaml")
+    [continues] = map(yaml.safe_load, snippets("yaml"))
+    assert [each["roles"] for each in continues["models"]] == [["autocomplete"]]
+
+
+@needs_neovim
+@pytest.mark.parametrize("snippet", snippets("lua"))
+def test_settings_in_lua_can_be_read(snippet: str, tmp_path: Path) -> None:
+    (tmp_path / "snippet.lua").write_text(snippet, "utf-8")
+    (tmp_path / "check.lua").write_text("assert(loadfile(arg[1]))", "utf-8")
+    command = [str(NVIM), "-u", "NONE", "-l", "check.lua", "snippet.lua"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+async def test_addresses_in_settings_exist() -> None:
+    app = create_app(ScriptedPredictor(), Settings())
+    routes = {route.resource.canonical for route in app.router.routes() if route.resource}
+    paths = set(re.findall(r"http://127\.0\.0\.1:7331([\w/]*)", SETTINGS))
+    assert paths - routes == {"", "/v1"} and len(paths) > 3
+    assert re.findall(r"127\.0\.0\.1:(?!7331)", SETTINGS) == []
 
 
 def needs_weights() -> None:

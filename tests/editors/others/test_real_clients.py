@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 from support.editors.neovim import Neovim, edits, ghost, needs_neovim, server_command
-from support.editors.predictor import ScriptedPredictor
+from support.editors.predictor import ScriptedPredictor, chatting
 from support.editors.real_clients import (
+    avante,
+    codecompanion,
     copilot_lsp,
     cursortab,
     http_server,
@@ -58,6 +60,22 @@ def test_minuet_shows_ghost_text_and_takes_it(tmp_path: Path) -> None:
         assert editor.lines()[1].strip() == ""
         editor.keys("<A-a>")
         editor.until(lambda: editor.lines()[:2] == ["def add(a, b):", "    return a + b"])
+
+
+def test_codecompanion_shows_an_answer(tmp_path: Path) -> None:
+    with (
+        http_server(chatting("Hello to you.")) as url,
+        codecompanion(tmp_path, url, ADD) as editor,
+    ):
+        editor.keys(":CodeCompanionChat Say hello.<CR>")
+        editor.sees("Hello to you.")
+
+
+def test_avante_reads_an_answer(tmp_path: Path) -> None:
+    with http_server(chatting("Hello to you.")) as url, avante(tmp_path, url, ADD) as editor:
+        editor.lua("_G.ask('Say hello.')")
+        editor.until(lambda: editor.lua("return _G.why"))
+        assert editor.lua("return { _G.said, _G.why }") == ["Hello to you.", "complete"]
 
 
 @pytest.mark.parametrize("provider", ["inline", "fim"])

@@ -1,8 +1,9 @@
 """Editor plugins of others, each in a real Neovim, set up as our pages say.
 
 The environment variable ``REDRAFT_CLIENTS_DIR`` names a folder with a checkout of each
-(``llama.vim``, ``minuet-ai.nvim``, ``copilot-lsp``, ``sidekick.nvim``, ``cursortab.nvim``). Tests
-of a missing one are skipped with the reason.
+(``llama.vim``, ``minuet-ai.nvim``, ``copilot-lsp``, ``sidekick.nvim``, ``cursortab.nvim``,
+``codecompanion.nvim``, ``avante.nvim``; the last two need ``plenary.nvim``). Tests of a missing one
+are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import os
 import queue
+import re
 import shutil
 import tempfile
 import threading
@@ -26,6 +28,8 @@ from support.served import served
 
 _KEY_S = 0.1
 
+_PAGE = Path(__file__).parents[3] / "editor-clients" / "http.md"
+
 FOLDER = os.environ.get("REDRAFT_CLIENTS_DIR", "")
 
 
@@ -35,6 +39,13 @@ def plugin(name: str) -> Path:
     if not FOLDER or not folder.is_dir():
         pytest.skip(f"no {name}: REDRAFT_CLIENTS_DIR names no folder that holds a checkout of it")
     return folder
+
+
+def documented(name: str, url: str) -> str:
+    """Return the Lua of ``http.md`` that sets up the plugin ``name``, with the address ``url``."""
+    blocks = re.findall(r"```lua\n(.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
+    [block] = (each for each in blocks if each.startswith(f'require("{name}")'))
+    return str(block).replace("http://127.0.0.1:7331", url)
 
 
 def needs_curl() -> None:
@@ -96,16 +107,56 @@ def minuet(folder: Path, url: str, text: str) -> Iterator[Neovim]:
     """Its virtual text, taken with Alt-a."""
     needs_curl()
     init = f"""
-    vim.env.KEY = "none"
-    require("minuet").setup({{
-      provider = "openai_fim_compatible", throttle = 0, debounce = 50,
-      virtualtext = {{ auto_trigger_ft = {{ "*" }}, keymap = {{ accept = "<A-a>" }} }},
-      provider_options = {{ openai_fim_compatible = {{
-        api_key = "KEY", name = "Redraft", model = "redraft", end_point = "{url}/v1/completions",
-      }} }},
-    }})
+    vim.env.TERM = "xterm"
+    local minuet, wait = require("minuet"), {{ throttle = 0, debounce = 50 }}
+    local setup = minuet.setup
+    minuet.setup = function(options) setup(vim.tbl_extend("force", options, wait)) end
+    {documented("minuet", url)}
     """
     with editor_with(folder, plugin("minuet-ai.nvim"), text, init) as editor:
+        yield editor
+
+
+@contextlib.contextmanager
+def codecompanion(folder: Path, url: str, text: str) -> Iterator[Neovim]:
+    """Its chat."""
+    needs_curl()
+    init = f"""
+    vim.opt.runtimepath:append([==[{plugin("plenary.nvim")}]==])
+    vim.env.TERM = "xterm"
+    {documented("codecompanion", url)}
+    """
+    with editor_with(folder, plugin("codecompanion.nvim"), text, init) as editor:
+        yield editor
+
+
+@contextlib.contextmanager
+def avante(folder: Path, url: str, text: str) -> Iterator[Neovim]:
+    """``_G.ask`` sends a message; ``_G.said`` is the answer, ``_G.why`` how it ended.
+
+    Its windows need libraries that are built, but not what asks and reads.
+    """
+    needs_curl()
+    init = f"""
+    vim.opt.runtimepath:append([==[{plugin("plenary.nvim")}]==])
+    package.loaded["avante"] = require("avante.config")
+    {documented("avante", url)}
+    package.loaded["avante"] = nil
+    _G.said = ""
+    _G.ask = function(text)
+      require("avante.llm").curl({{
+        provider = require("avante.providers").redraft,
+        prompt_opts = {{
+          system_prompt = "You help.", messages = {{ {{ role = "user", content = text }} }},
+        }},
+        handler_opts = {{
+          on_chunk = function(piece) _G.said = _G.said .. piece end,
+          on_stop = function(why) _G.why = why.reason end,
+        }},
+      }})
+    end
+    """
+    with editor_with(folder, plugin("avante.nvim"), text, init) as editor:
         yield editor
 
 
