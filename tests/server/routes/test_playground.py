@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import SecretStr
+from redraft.model.gate.eagerness import Eagerness, threshold
 from redraft.model.records import EditRequest
 from redraft.server.app import create_app
 from redraft.server.routes.playground import FILES
@@ -90,6 +92,13 @@ def test_the_page_makes_no_html_and_names_no_address() -> None:
         assert not re.search(r"(?:inner|outer|Adjacent)HTML|document\.write|\beval\b", text), name
         assert not re.search(r"\w://|['\"`]//\w", text), name
         assert not re.search(r"\bon\w+=|\bstyle=", text), f"{name}: the policy refuses these"
+
+
+def test_its_thresholds_are_those_of_next_edits() -> None:
+    page = (FOLDER / "index.html").read_text(encoding="utf-8")
+    shown = dict(re.findall(r'<option value="(\w+)"[^>]*>from (\d+) %', page))
+    wanted = {each: f"{100 * threshold(each, 'next_edit'):.0f}" for each in get_args(Eagerness)}
+    assert shown == wanted
 
 
 def test_its_colours_are_readable_in_light_and_dark() -> None:
