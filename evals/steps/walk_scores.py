@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from redraft.lsp.suggestions.suggestion import Suggestion
@@ -77,30 +77,24 @@ def _shown(moment: PlayedMoment, shown: Suggestion, *, is_left: bool) -> Row:
         "confidence": shown.confidence,
         "is_far": is_far,
         "exact_shown": exact,
-        "kept_shown": exact or _is_kept(moment) if is_left else None,
+        "kept_shown": exact or _holds_in_all(is_kept, moment) if is_left else None,
         "place_shown": _is_at_place(text, result, goal) if is_left else None,
         "next_shown": _is_next(moment, file, text, result) if is_left else None,
         "far_exact": exact if is_far else None,
-        "far_kept": exact or _is_kept(moment) if is_left and is_far else None,
+        "far_kept": exact or _holds_in_all(is_kept, moment) if is_left and is_far else None,
         "reversal": exact is not True and takes_back(moment.earlier[file], text, result),
     }
 
 
 def _is_exact(moment: PlayedMoment) -> bool:
     """Return whether every hunk of what is shown is among those left, in all its files."""
-    return all(
-        is_right(
-            Edit(moment.texts[file], 0, len(moment.texts[file]), result),
-            EditRequest("next_edit", "", moment.texts[file], 0),
-            "\n".join(moment.walk.files[file].after),
-        )
-        for file, result in moment.changed.items()
-    )
+    return _holds_in_all(is_right, moment)
 
 
-def _is_kept(moment: PlayedMoment) -> bool:
+def _holds_in_all(judge: Callable[[Edit, EditRequest, str], bool], moment: PlayedMoment) -> bool:
+    """Return whether the judge accepts what is shown, in all its files."""
     return all(
-        is_kept(
+        judge(
             Edit(moment.texts[file], 0, len(moment.texts[file]), result),
             EditRequest("next_edit", "", moment.texts[file], 0),
             "\n".join(moment.walk.files[file].after),

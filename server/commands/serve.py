@@ -117,8 +117,9 @@ async def tell_when_ready(predictor: Predictor) -> None:
         if line != printed:
             err.print(line, markup=False)
             printed = line
-        if status.about_larger not in ("", about_larger) and not is_declined(status.larger):
-            about_larger = status.about_larger
-            answers = explain_answers(status.larger) if status.larger else ""
-            err.print(f"{about_larger} {answers}".rstrip(), markup=False)
+        if status.about_larger not in ("", about_larger):
+            about_larger = status.about_larger  # a declined one too: the disk is asked once
+            if not is_declined(status.larger):
+                answers = explain_answers(status.larger) if status.larger else ""
+                err.print(f"{about_larger} {answers}".rstrip(), markup=False)
         await asyncio.sleep(LOOK_S)

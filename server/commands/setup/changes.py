@@ -84,6 +84,10 @@ class Record:
             raise EditorSetupError(f"{path}: {error}") from error
         return left if left.strip() or copy else None
 
+    def text_before(self, path: Path, take_out: TakeOut) -> str:
+        """Return that content as text, "" if there is no file."""
+        return text_of(self.before(path, take_out) or b"", path)
+
     def files_as_written(self) -> list[Path]:
         """Return our files and links that are as they were written."""
         files = {Path(name): written for name, written in self.files.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .changes import Record, SetupPlan, run, text_of
+from .changes import Record, SetupPlan, run
 from .clients import find_program
 from .marked_block import with_block, without_block
 
@@ -17,7 +17,7 @@ def find() -> str:
 
 def plan(record: Record, program: str) -> SetupPlan:
     file = _init_file()
-    text = text_of(record.before(file, without_block) or b"", file)
+    text = record.text_before(file, without_block)
     path = json.dumps(program, ensure_ascii=False)  # JSON's strings are strings of Lisp, too
     changed = with_block(text, "emacs", _LINES.replace("PROGRAM", path), ";;")
     by_hand = (

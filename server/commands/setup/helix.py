@@ -11,7 +11,7 @@ from typing import Any
 from redraft.model.errors import EditorSetupError
 from redraft.model.text.syntax import LANGUAGES
 
-from .changes import Record, SetupPlan, run, text_of
+from .changes import Record, SetupPlan, run
 from .clients import config_folder, find_program
 from .marked_block import with_block, without_block
 
@@ -31,7 +31,7 @@ def find() -> str:
 
 def plan(record: Record, program: str) -> SetupPlan:
     file = config_folder() / "helix" / "languages.toml"
-    text = text_of(record.before(file, without_block) or b"", file)
+    text = record.text_before(file, without_block)
     try:
         given = tomllib.loads(text.removeprefix("\ufeff"))
         changed = with_block(text, "helix", _lines(given, program), "#")

@@ -13,7 +13,7 @@ from redraft.model.errors import EditorSetupError
 from ...settings import load_settings
 from ..doctor import Finding
 from . import jsonc
-from .changes import Record, SetupPlan, text_of
+from .changes import Record, SetupPlan
 from .clients import client_file, config_folder, find_program
 
 SECTION = "edit_predictions"
@@ -32,7 +32,7 @@ def settings_file() -> Path:
 
 def plan(record: Record, _program: str) -> SetupPlan:
     file = settings_file()
-    text = text_of(record.before(file, take_out) or b"", file)
+    text = record.text_before(file, take_out)
     try:
         for name, value in reversed(_entries().items()):
             text = jsonc.with_value(text, (SECTION, name), value)

@@ -128,15 +128,17 @@ def read_decisions(data: Json) -> Asked:
     Raises:
         InvalidRequest: names the field and what it must be.
     """
-    return read_openai(data) if "input" in data else read_typesafe(data)
+    asked = _read_openai(data) if "input" in data else _read_typesafe(data)
+    count = sum(len(question.labels) for question in asked.questions)
+    if count > MAX_LABELS_IN_ALL:
+        raise InvalidRequest(
+            f"'questions' have {count} labels in all, at most {MAX_LABELS_IN_ALL} are scored. "
+            "Send fewer questions at once."
+        )
+    return asked
 
 
-def read_typesafe(data: Json) -> Asked:
-    """Return the questions of TypeSafe's body.
-
-    Raises:
-        InvalidRequest: names the field and what it must be.
-    """
+def _read_typesafe(data: Json) -> Asked:
     if data.get("assets"):
         raise InvalidRequest(f"'assets' are pictures; {NO_PICTURES}")
     body = read(TypeSafeBody, data)
@@ -152,15 +154,10 @@ def read_typesafe(data: Json) -> Asked:
         named = read(Text, name, "questions")
         requests = _requests(question.type, state, named, told, labels, meanings)
         found.append(AskedQuestion(name, question.type, labels, meanings, labels, requests))
-    return _checked(Asked(body.model, tuple(found), False))
+    return Asked(body.model, tuple(found), False)
 
 
-def read_openai(data: Json) -> Asked:
-    """Return the questions of OpenAI's body.
-
-    Raises:
-        InvalidRequest: names the field and what it must be.
-    """
+def _read_openai(data: Json) -> Asked:
     body = read(OpenAIBody, data)
     _check_count(body.questions)
     state = _input_text(data["input"])
@@ -172,7 +169,7 @@ def read_openai(data: Json) -> Asked:
         labels, meanings, values = _openai_labels(question, where)
         requests = _requests(kind, state, question.name or "", told, labels, meanings)
         found.append(AskedQuestion(question.name, kind, labels, meanings, values, requests))
-    return _checked(Asked(body.model, tuple(found), True))
+    return Asked(body.model, tuple(found), True)
 
 
 def _check_count(questions: Sequence[object] | dict[str, TypeSafeQuestion]) -> None:
@@ -182,16 +179,6 @@ def _check_count(questions: Sequence[object] | dict[str, TypeSafeQuestion]) -> N
         raise InvalidRequest(
             f"'questions' has {len(questions)} entries, at most {MAX_QUESTIONS} are answered."
         )
-
-
-def _checked(asked: Asked) -> Asked:
-    count = sum(len(question.labels) for question in asked.questions)
-    if count > MAX_LABELS_IN_ALL:
-        raise InvalidRequest(
-            f"'questions' have {count} labels in all, at most {MAX_LABELS_IN_ALL} are scored. "
-            "Send fewer questions at once."
-        )
-    return asked
 
 
 def _labels(kind: str, criteria: object, where: str) -> tuple[tuple[str, ...], tuple[object, ...]]:

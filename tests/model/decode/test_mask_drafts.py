@@ -31,6 +31,7 @@ from redraft.model.training.network import Network  # noqa: E402
 from redraft.model.training.shards import CLASSES, PackedRows, read_shards  # noqa: E402
 from redraft.model.weights.adapter import load_adapter, save_in_8_bits  # noqa: E402
 from support.models.tiny import tiny_config  # noqa: E402
+from support.models.tiny_training import random_weights  # noqa: E402
 
 torch.set_num_threads(1)
 MODEL = tiny_config(adapter="masks")
@@ -42,22 +43,9 @@ CONFIG = TrainConfig(
 )  # fmt: skip
 
 
-def weights(seed: int = 0) -> dict[str, np.ndarray]:
-    generator = torch.Generator().manual_seed(seed)
-    network = Network(MODEL)
-    found = {}
-    for name, p in network.named_parameters():
-        if name == "mask_embedding":
-            continue
-        key = name if name.endswith(("weight", "bias")) else f"{name}.weight"
-        value = torch.ones(p.shape) if "norm" in name else torch.randn(p.shape, generator=generator)
-        found[key] = (value * (1 if "norm" in name else 0.1)).numpy()
-    return found
-
-
 def network(rank: int = 4) -> Network:
     made = Network(MODEL, rank=rank)
-    made.load(weights())
+    made.load(random_weights(model=MODEL))
     return made
 
 
@@ -98,7 +86,7 @@ def test_an_answer_that_is_empty_leaves_the_prompt() -> None:
 
 def test_a_group_sees_what_is_before_it_and_itself() -> None:
     net = network()
-    net.load(weights() | {"mask_embedding": np.ones(MODEL.hidden, np.float32)})
+    net.load(random_weights(model=MODEL) | {"mask_embedding": np.ones(MODEL.hidden, np.float32)})
     tokens = torch.from_numpy(rows()[0][0])
     changed = tokens.clone()
     changed[20:] = 25
@@ -124,7 +112,7 @@ def test_only_the_adapter_and_the_mask_learn() -> None:
 def test_a_sampler_learns_what_follows_an_unseen_token() -> None:
     """Two texts that differ by the token in front of what is guessed, and by that alone before."""
     net = Network(replace(MODEL, sampler=16), rank=4)
-    net.load(weights())
+    net.load(random_weights(model=MODEL))
     hidden, before = torch.randn(1, MODEL.hidden), torch.tensor([[30], [40]])
     candidates = torch.tensor([[50, 60]])
     assert not net.follow(hidden, before[0], candidates).any()  # an untrained one changes nothing
@@ -164,7 +152,7 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     before = acceptance(net, data, np.arange(6), MASKS)
     shards = tmp_path / "shards"
     save(data, shards)
-    built = build(config, MODEL, weights(), device="cpu")
+    built = build(config, MODEL, random_weights(model=MODEL), device="cpu")
     path = run(config, built, RunFolder(tmp_path / "run"), shards, shards)
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     losses = [entry["loss"] for entry in log if entry["kind"] == "step"]
@@ -176,7 +164,9 @@ def test_training_makes_drafts_agree_with_the_judge(width: int, tmp_path: Path) 
     assert bool(trained.sampler) == bool(width)
     save_in_8_bits(trained, tmp_path / "shipped")
     trained = load_adapter(tmp_path / "shipped")
-    built = build(config, MODEL, weights(), start_of(trained, None, config), "cpu")
+    built = build(
+        config, MODEL, random_weights(model=MODEL), start_of(trained, None, config), "cpu"
+    )
     found = evaluate(built, read_shards(shards, MODEL), config)
     told = {name: value for name, value in judged.items() if "_draft_" in name}
     assert set(found) == set(told), "the same figures as in training"

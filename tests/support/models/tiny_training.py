@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from redraft.model.config import ModelConfig
 from redraft.model.training.checkpoints import Arrays, RunFolder, TrainConfig
 from redraft.model.training.loop import build, run
 from redraft.model.training.network import Network
@@ -25,9 +26,9 @@ QUICK = TrainConfig(
 COMPARED = replace(QUICK, arithmetic="fp32")
 
 
-def random_weights(seed: int = 0) -> dict[str, np.ndarray]:
+def random_weights(seed: int = 0, model: ModelConfig = MODEL) -> dict[str, np.ndarray]:
     generator = torch.Generator().manual_seed(seed)
-    network = Network(MODEL)
+    network = Network(model)
     found = {}
     for name, p in network.named_parameters():
         if name == "mask_embedding":
